@@ -1,0 +1,66 @@
+"""Exceptions of the whole library; each carries the HRESULT or VkResult name that the specification gives it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ShaderkilnError(Exception):
+    """Base of every error raised on purpose.
+
+    ``code`` is the HRESULT or VkResult name (``spec/conformance.md``), for example ``DXGI_ERROR_NOT_FOUND``.
+    """
+
+    default_code: ClassVar[str] = "E_FAIL"
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.code: str = code or self.default_code
+
+
+class InvalidArgumentError(ShaderkilnError):
+    """An argument is not allowed here (``E_INVALIDARG``)."""
+
+    default_code = "E_INVALIDARG"
+
+
+class NotFoundError(ShaderkilnError):
+    """Nothing is stored under that key, name or path (``DXGI_ERROR_NOT_FOUND``)."""
+
+    default_code = "DXGI_ERROR_NOT_FOUND"
+
+
+class AlreadyExistsError(ShaderkilnError):
+    """A value of that type is already stored under that key (``DXGI_ERROR_ALREADY_EXISTS``)."""
+
+    default_code = "DXGI_ERROR_ALREADY_EXISTS"
+
+
+class AccessDeniedError(ShaderkilnError):
+    """A store into something opened read-only (``E_ACCESSDENIED``)."""
+
+    default_code = "E_ACCESSDENIED"
+
+
+class CacheFullError(ShaderkilnError):
+    """The store would exceed the maximum size (``DXGI_ERROR_CACHE_FULL``)."""
+
+    default_code = "DXGI_ERROR_CACHE_FULL"
+
+
+class CacheCorruptError(ShaderkilnError):
+    """The database is damaged or belongs to somebody else (``DXGI_ERROR_CACHE_CORRUPT``)."""
+
+    default_code = "DXGI_ERROR_CACHE_CORRUPT"
+
+
+class DamagedInputError(ShaderkilnError):
+    """Input data is truncated, altered or not of the expected format (``E_INVALIDARG``)."""
+
+    default_code = "E_INVALIDARG"
+
+
+class DriverError(ShaderkilnError):
+    """A driver, or the process that holds it, failed; ``code`` is the VkResult name where there is one."""
+
+    default_code = "VK_ERROR_UNKNOWN"

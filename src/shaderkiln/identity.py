@@ -1,0 +1,81 @@
+"""What a value was made for and by, and the comparison that stands before every driver."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationIdentity:
+    """Whose pipelines these are. Versions are 64-bit values of four 16-bit parts (EP-49)."""
+
+    name: str = ""
+    exe_filename: str = ""
+    version: int = 0
+    engine_name: str = ""
+    engine_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerIdentity:
+    """The adapter family and the driver build that object code belongs to.
+
+    Object code is handed to a driver only if every field is equal to what that driver reports: the Vulkan cache header alone is
+    no safe identity (several families share one cache UUID, and some drivers accept the binaries of another family).
+    """
+
+    family: str
+    """Adapter family, for example ``amd-navi31``."""
+    vendor_id: int
+    device_id: int
+    driver_id: int
+    """VkDriverId."""
+    driver_name: str
+    driver_version: int
+    """VkPhysicalDeviceProperties::driverVersion."""
+    driver_build: str
+    """The exact build: version text and ELF build ID of the driver's shared object."""
+    abi_version: int
+    """Four 16-bit parts, never 0 or 2**64 - 1 (EP-53)."""
+    compiler_version: str
+    application_profile_version: int
+    cache_uuid: bytes
+    """VkPhysicalDeviceProperties::pipelineCacheUUID, 16 bytes."""
+    global_key: bytes
+    """vkGetPipelineKeyKHR without create info; empty where the driver has no VK_KHR_pipeline_binary."""
+    object_code_form: str
+    """``pipeline-binary`` or ``pipeline-cache``."""
+    features: tuple[str, ...]
+    """The code-changing features (robustness) that the device was created with, sorted."""
+    pointer_bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field in which a stored identity is not the expected one."""
+
+    field: str
+    stored: Any
+    expected: Any
+
+    def __str__(self) -> str:
+        return f"{self.field}: stored {_shown(self.stored)}, expected {_shown(self.expected)}"
+
+
+def differences(stored: CompilerIdentity, expected: CompilerIdentity) -> tuple[Difference, ...]:
+    """Every field that differs, in the order of the dataclass; empty means the object code may be used."""
+    return tuple(
+        Difference(field.name, getattr(stored, field.name), getattr(expected, field.name))
+        for field in fields(CompilerIdentity)
+        if getattr(stored, field.name) != getattr(expected, field.name)
+    )
+
+
+def as_dict(identity: CompilerIdentity | ApplicationIdentity) -> dict[str, Any]:
+    """The fields by name, bytes as hexadecimal text, for reports and JSON."""
+    return {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(identity).items()}
+
+
+def _shown(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else repr(value)
