@@ -1,1 +1,1 @@
-"""vulkan_registry"""
+"""Everything generated from the Vulkan registry (tools/registry): structures, C definitions, requirement tables, constants."""

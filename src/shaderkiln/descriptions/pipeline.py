@@ -1,0 +1,45 @@
+"""A pipeline together with everything that it refers to: what a compiler needs, and nothing about where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from shaderkiln.identity import ApplicationIdentity
+from shaderkiln.vulkan_registry.handles import Handle
+from shaderkiln.vulkan_registry.structures import (
+    ComputePipelineCreateInfo,
+    GraphicsPipelineCreateInfo,
+    RayTracingPipelineCreateInfoKHR,
+)
+
+PipelineKind: TypeAlias = Literal["graphics", "compute", "raytracing"]
+PipelineCreateInfo: TypeAlias = GraphicsPipelineCreateInfo | ComputePipelineCreateInfo | RayTracingPipelineCreateInfoKHR
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """Who made the pipelines, for which API version, and the code-changing device features they were made with."""
+
+    identity: ApplicationIdentity = field(default_factory=ApplicationIdentity)
+    api_version: int = 0
+    features: tuple[str, ...] = ()
+    """``VkStructure.member`` of the robustness features that were enabled, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineDescription:
+    """One pipeline and every object that it reaches, dependencies before their users.
+
+    ``objects`` maps each handle in ``create_info``, and in the objects themselves, to its description: samplers, set layouts,
+    pipeline layouts, shader modules, render passes, and library or base pipelines.
+    """
+
+    name: str
+    """The source's own name: for a Fossilize archive the hash as 16 hexadecimal digits."""
+    kind: PipelineKind
+    create_info: PipelineCreateInfo
+    objects: Mapping[Handle, Struct]

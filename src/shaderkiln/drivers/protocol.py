@@ -1,0 +1,160 @@
+"""Messages between a job and a driver worker, and their frames: u32 length, least significant byte first, then msgpack.
+
+One worker serves one device of one driver build for one source of descriptions. Requests are answered in order, one answer
+each; ``Define`` and ``Forget`` have none.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from shaderkiln.capabilities import Capabilities
+from shaderkiln.vulkan_registry.structures import (
+    ComputePipelineCreateInfo,
+    DescriptorSetLayoutCreateInfo,
+    GraphicsPipelineCreateInfo,
+    PipelineLayoutCreateInfo,
+    RayTracingPipelineCreateInfoKHR,
+    RenderPassCreateInfo,
+    RenderPassCreateInfo2,
+    SamplerCreateInfo,
+    SamplerYcbcrConversionCreateInfo,
+    ShaderModuleCreateInfo,
+)
+
+AnyPipeline: TypeAlias = GraphicsPipelineCreateInfo | ComputePipelineCreateInfo | RayTracingPipelineCreateInfoKHR
+AnyObject: TypeAlias = (
+    SamplerCreateInfo
+    | SamplerYcbcrConversionCreateInfo
+    | DescriptorSetLayoutCreateInfo
+    | PipelineLayoutCreateInfo
+    | ShaderModuleCreateInfo
+    | RenderPassCreateInfo
+    | RenderPassCreateInfo2
+    | AnyPipeline
+)
+
+MAXIMUM_FRAME = 1 << 30
+"""Bytes; a longer frame is refused on either side."""
+
+
+class Open(Struct, frozen=True, tag=True):
+    """Open the device with every feature that it has, but of the code-changing ones only ``features``."""
+
+    features: tuple[str, ...] = ()
+    """``VkStructure.member`` of each."""
+    create_device: bool = True
+    """False: report the capabilities only."""
+
+
+class Define(Struct, frozen=True, tag=True):
+    """From now on this handle (of the class named ``kind``, for example ``ShaderModuleHandle``) means that object."""
+
+    kind: str
+    handle: int
+    description: AnyObject
+
+
+class Forget(Struct, frozen=True, tag=True):
+    """Destroy and forget every defined object."""
+
+
+class Compile(Struct, frozen=True, tag=True):
+    """Create the pipeline by compiling; answer ``Compiled``."""
+
+    request: int
+    pipeline: AnyPipeline
+    keep: bool = True
+    """False: do not capture object code (a plain compile, for measurements)."""
+
+
+class Recreate(Struct, frozen=True, tag=True):
+    """Create the pipeline from these values with compiling forbidden; answer ``Recreated``."""
+
+    request: int
+    pipeline: AnyPipeline
+    values: tuple[tuple[bytes, bytes], ...]
+    """Value keys and object code, in the order of the group."""
+
+
+class Inspect(Struct, frozen=True, tag=True):
+    """Compile once more with statistics and internal representations captured; answer ``Inspected``."""
+
+    request: int
+    pipeline: AnyPipeline
+    representations: bool = True
+
+
+class Opened(Struct, frozen=True, tag=True):
+    """The device is open."""
+
+    capabilities: Capabilities
+    global_key: bytes
+    """Empty where the driver has no pipeline binaries, or when no device was created."""
+    seconds: float
+
+
+class Compiled(Struct, frozen=True, tag=True):
+    """The pipeline was created."""
+
+    request: int
+    values: tuple[tuple[bytes, bytes], ...]
+    seconds: float
+    """Time of the creation call alone."""
+    feedback_hit: bool | None = None
+    """VkPipelineCreationFeedback says that an application cache was hit; None where the driver gives no feedback (VC-14)."""
+    feedback_seconds: float | None = None
+
+
+class Recreated(Struct, frozen=True, tag=True):
+    """The answer to ``Recreate``: a hit only if the pipeline was created with compiling forbidden."""
+
+    request: int
+    hit: bool
+    result: str
+    """VkResult name of the creation call, ``VK_PIPELINE_COMPILE_REQUIRED`` on a miss."""
+    seconds: float
+
+
+class Statistic(Struct, frozen=True):
+    name: str
+    description: str
+    value: int | float | bool
+
+
+class Representation(Struct, frozen=True):
+    name: str
+    description: str
+    is_text: bool
+    data: bytes
+
+
+class Executable(Struct, frozen=True):
+    """One executable of a pipeline (VK_KHR_pipeline_executable_properties)."""
+
+    name: str
+    description: str
+    stages: int
+    subgroup_size: int
+    statistics: tuple[Statistic, ...]
+    representations: tuple[Representation, ...]
+
+
+class Inspected(Struct, frozen=True, tag=True):
+    request: int
+    executables: tuple[Executable, ...]
+
+
+class Failed(Struct, frozen=True, tag=True):
+    """The request could not be carried out; the worker goes on (except after ``Open``)."""
+
+    request: int
+    code: str
+    """VkResult name or an error code of ``shaderkiln.errors``."""
+    message: str
+
+
+Request: TypeAlias = Open | Define | Forget | Compile | Recreate | Inspect
+Answer: TypeAlias = Opened | Compiled | Recreated | Inspected | Failed
