@@ -1,0 +1,462 @@
+"""Reading a finished precompiled shader database."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn, Self
+from urllib.parse import quote_from_bytes
+
+import apsw
+import xxhash
+
+from ..errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError
+from ..identity import ApplicationIdentity, CompilerIdentity
+from ..keys import Group, ObjectKey, ValueKey, ValueType
+from . import psdb_schema as schema
+from .psdb_records import Damage, DamagedValueError, Poison, PsdbStatistics, StoredValue, TypeStatistics
+
+INDEX_LIMIT = 1_000_000
+"""Up to that many values the index is loaded into memory at the first find (about 200 bytes a value)."""
+
+_CHECKSUM_BITS = 128
+_SIZE_BITS = 32
+_PAYLOAD_SHIFT = _CHECKSUM_BITS + _SIZE_BITS
+_CHECKSUM_MASK = (1 << _CHECKSUM_BITS) - 1
+_SIZE_MASK = (1 << _SIZE_BITS) - 1
+_PROGRESS_STEPS = 20_000
+_SMALLEST_ROW = 16
+
+
+class Psdb:
+    """A finished PSDB, open for reading. Made by ``Psdb.open``; close it, or use it in a ``with`` statement.
+
+    The file is taken as immutable: a newer one replaces it by rename and is seen by the next ``open``. One object may be used
+    by several threads, but not on both sides of a fork.
+    """
+
+    identity: CompilerIdentity
+    application: ApplicationIdentity
+    maximum_size: int
+    """Limit of the payload bytes; 0 means none."""
+    _state: schema.State
+
+    def __init__(self, path: Path, connection: apsw.Connection, file_size: int) -> None:
+        self.path = path
+        self._connection = connection
+        self._file_size = file_size
+        self._lock = threading.RLock()
+        self._blob: apsw.Blob | None = None
+        self._index: dict[int, dict[bytes, int]] | None = None
+        self._index_fault: str | None = None
+        self._groups_fault: str | None = None
+        self._groups_checked = False
+        self._steps_left = 0
+        connection.set_progress_handler(self._stop_runaway, _PROGRESS_STEPS)
+
+    @classmethod
+    def open(cls, path: Path | str) -> Self:
+        """Open a finished PSDB read-only and check everything but the values, which are checked when they are read.
+
+        Raises NotFoundError for a missing file, AccessDeniedError for an unreadable one, and CacheCorruptError, with the
+        reason, for anything that is not a sound PSDB of this format version.
+        """
+        path = Path(path)
+        size = _check_header(path)
+        connection = connect(path, immutable=True)
+        database = cls(path, connection, size)
+        try:
+            with _Reading(database):
+                limit_resources(connection)
+                schema.check_schema(connection.execute("SELECT type, name, sql FROM sqlite_schema LIMIT 100"))
+                database.identity, database.application, database._state = schema.read_identity(connection)
+            state = database._state
+            if max(state.value_count, state.group_count, state.poison_count) > size // _SMALLEST_ROW:
+                raise CacheCorruptError(f"{path}: claims more rows than the file can hold")
+            database.maximum_size = state.maximum_size
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def close(self) -> None:
+        """Release the file; may be called again."""
+        with self._lock:
+            self._drop_blob()
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def find(self, key: ValueKey, type: ValueType = ValueType.OBJECT_CODE) -> bytes:
+        """The bytes of a value, compared with its checksum.
+
+        Raises NotFoundError where there is none, DamagedValueError where it is not what was stored, and CacheCorruptError where
+        the index is damaged, so that nobody can tell.
+        """
+        index = self._index
+        location = index[type].get(key) if index is not None and type in index else self._locate(key, type)
+        if location is None:
+            self._miss(key, type)
+        return self._read(location, key, type)
+
+    def size(self, key: ValueKey, type: ValueType = ValueType.OBJECT_CODE) -> int:
+        """The size of a value in bytes without reading it. Raises as ``find`` does."""
+        location = self._locate(key, type)
+        if location is None:
+            self._miss(key, type)
+        size = (location >> _CHECKSUM_BITS) & _SIZE_MASK
+        with self._lock:
+            try:
+                length = self._at(location >> _PAYLOAD_SHIFT).length()
+            except (apsw.Error, OverflowError) as error:
+                self._drop_blob()
+                raise DamagedValueError(key, type, str(error)) from error
+        if length != size:
+            raise DamagedValueError(key, type, f"holds {length} bytes, the index says {size}")
+        return size
+
+    def exists(self, key: ValueKey) -> bool:
+        """Whether the key has a value of any type (EP-20). Raises CacheCorruptError where a damaged index leaves that open."""
+        return bool(self.types(key))
+
+    def types(self, key: ValueKey) -> tuple[ValueType, ...]:
+        """The types of value that the key has, in order of their numbers; empty for an unknown key."""
+        found = tuple(type for type in ValueType if self._locate(key, type) is not None)
+        if not found and self._index_fault:
+            raise CacheCorruptError(f"{self.path}: {self._index_fault}")
+        return found
+
+    def group(self, object_key: ObjectKey, version: int) -> Group:
+        """The group of that object key and version.
+
+        Raises NotFoundError where there is none, CacheCorruptError where it, or the table it would be in, is damaged.
+        """
+        group = self.group_or_none(object_key, version)
+        if group is None:
+            raise NotFoundError(f"no group for object {object_key.hex()}, version {version}")
+        return group
+
+    def group_or_none(self, object_key: ObjectKey, version: int) -> Group | None:
+        """As ``group``, but None where there is none."""
+        number = schema.signed(version)
+        query = f"SELECT {schema.GROUP_COLUMNS} FROM groups WHERE object_key = ? AND version = ? LIMIT 1"
+        with self._lock, _Reading(self):
+            row = self._connection.execute(query, (object_key, number)).fetchone()
+        if row is None:
+            self._check_groups()
+            return None
+        group = schema.group_from_row(row)
+        if group.object_key != object_key or group.version != version:
+            raise CacheCorruptError(f"{self.path}: the index of table groups is damaged")
+        return group
+
+    def groups(self) -> Iterator[Group]:
+        """Every group in order of object key and version. Raises CacheCorruptError at a damaged one or for a missing one."""
+        limit = self._state.group_count
+        count = 0
+        for row in self._rows(f"SELECT {schema.GROUP_COLUMNS} FROM groups ORDER BY id LIMIT ?", (limit + 1,)):
+            count += 1
+            yield schema.group_from_row(row)
+        if count != limit:
+            raise CacheCorruptError(f"{self.path}: {limit} groups were stored, {count} can be read")
+
+    def values(self) -> Iterator[StoredValue]:
+        """Every value without its bytes, in order of key and type. Raises CacheCorruptError where the index is damaged."""
+        limit = self._state.value_count
+        digest = xxhash.xxh3_128()
+        count = 0
+        sql = "SELECT key, type, size, payload, checksum FROM entries ORDER BY id LIMIT ?"
+        for key, type, size, payload, checksum in self._rows(sql, (limit + 1,)):
+            try:
+                digest.update(key)
+                digest.update(checksum)
+                value = StoredValue(ValueKey(key), ValueType(type), size, payload)
+            except (TypeError, ValueError) as error:
+                raise CacheCorruptError(f"{self.path}: the index of values is damaged: {error}") from error
+            count += 1
+            yield value
+        if count != limit or (self._state.index_checksum and digest.digest() != self._state.index_checksum):
+            raise CacheCorruptError(f"{self.path}: the index of values is damaged")
+
+    def poison(self) -> Iterator[Poison]:
+        """Every poison entry in order of object key. Raises CacheCorruptError at a damaged one, or where one is missing."""
+        limit = self._state.poison_count
+        count = 0
+        for row in self._rows(f"SELECT {schema.POISON_COLUMNS} FROM poison ORDER BY id LIMIT ?", (limit + 1,)):
+            count += 1
+            yield schema.poison_from_row(row)
+        if count != limit:
+            raise CacheCorruptError(f"{self.path}: {limit} poison entries were stored, {count} can be read")
+
+    def statistics(self) -> PsdbStatistics:
+        """Counts and sizes, read from the index without touching a payload."""
+        by_type: dict[ValueType, TypeStatistics] = {}
+        with self._lock, _Reading(self):
+            query = "SELECT type, count(*), sum(size) FROM entries GROUP BY type LIMIT 5"
+            plain = {schema.check_type(type): (count, size) for type, count, size in self._connection.execute(query)}
+            query = "SELECT type, sum(size) FROM (SELECT DISTINCT type, payload, size FROM entries) GROUP BY type LIMIT 5"
+            once = {schema.check_type(type): size for type, size in self._connection.execute(query)}
+            query = "SELECT count(*), coalesce(sum(size), 0) FROM (SELECT DISTINCT payload, size FROM entries)"
+            row: Any = self._connection.execute(query).fetchone()
+        payloads, payload_bytes = row
+        for type, (count, size) in sorted(plain.items()):
+            by_type[type] = TypeStatistics(count, size, once[type])
+        total = sum(entry.bytes for entry in by_type.values())
+        state = self._state
+        return PsdbStatistics(
+            groups=state.group_count,
+            values=sum(entry.values for entry in by_type.values()),
+            poisoned=state.poison_count,
+            payloads=payloads,
+            payload_bytes=payload_bytes,
+            saved_bytes=total - payload_bytes,
+            file_bytes=self._file_size,
+            by_type=by_type,
+        )
+
+    def verify(self) -> Iterator[Damage]:
+        """Read everything and name whatever is damaged: each such value by its key; nothing is yielded for a sound database."""
+        try:
+            for value in self.values():
+                try:
+                    self.find(value.key, value.type)
+                except DamagedValueError as error:
+                    yield Damage("value", value.key, value.type, error.reason)
+                except (CacheCorruptError, NotFoundError, InvalidArgumentError) as error:
+                    yield Damage("value", value.key, value.type, str(error))
+        except CacheCorruptError as error:
+            yield Damage("index", None, None, str(error))
+        try:
+            for group in self.groups():
+                for key in group.value_keys:
+                    if not self.exists(key):
+                        yield Damage("group", group.object_key, None, f"value {key.hex()} is missing")
+        except CacheCorruptError as error:
+            yield Damage("group", None, None, str(error))
+        try:
+            for _ in self.poison():
+                pass
+        except CacheCorruptError as error:
+            yield Damage("poison", None, None, str(error))
+        for line in self._integrity(""):
+            yield Damage("index", None, None, line)
+
+    @property
+    def index_checksum(self) -> bytes:
+        """Changes whenever any value does: what tells two finished files apart."""
+        return self._state.index_checksum
+
+    def _locate(self, key: bytes, type: int) -> int | None:
+        """Payload id, size and checksum of an entry, packed into one integer (a third of the memory of a tuple)."""
+        index = self._index
+        if index is None:
+            if self._state.value_count > INDEX_LIMIT:
+                return self._locate_in_file(key, type)
+            index = self._load_index()
+        found = index.get(type)
+        return None if found is None else found.get(key)
+
+    def _locate_in_file(self, key: bytes, type: int) -> int | None:
+        with self._lock, _Reading(self):
+            query = "SELECT payload, size, checksum FROM entries WHERE key = ? AND type = ?"
+            row = self._connection.execute(query, (key, int(type))).fetchone()
+        if row is None:
+            return None
+        try:
+            return _pack(*row)
+        except (TypeError, ValueError) as error:
+            raise DamagedValueError(ValueKey(key), ValueType(type), "its entry is damaged") from error
+
+    def _load_index(self) -> dict[int, dict[bytes, int]]:
+        with self._lock:
+            if self._index is not None:
+                return self._index
+            index: dict[int, dict[bytes, int]] = {int(type): {} for type in ValueType}
+            digest = xxhash.xxh3_128()
+            update = digest.update
+            state = self._state
+            try:
+                with _Reading(self):
+                    self._connection.execute(f"PRAGMA mmap_size = {self._file_size}")
+                    sql = "SELECT key, type, payload, size, checksum FROM entries ORDER BY id LIMIT ?"
+                    for key, type, payload, size, checksum in self._connection.execute(sql, (state.value_count + 1,)):
+                        try:
+                            update(key)
+                            update(checksum)
+                            index[type][key] = _pack(payload, size, checksum)
+                        except (KeyError, TypeError, ValueError):
+                            self._index_fault = "the index of values is damaged"
+                if sum(map(len, index.values())) != state.value_count:
+                    self._index_fault = "the index of values is damaged: some cannot be found"
+                elif state.index_checksum and digest.digest() != state.index_checksum:
+                    self._index_fault = "the index of values is damaged"
+            except CacheCorruptError as error:
+                self._index_fault = f"the index of values is damaged: {error}"
+            self._index = index
+            return index
+
+    def _miss(self, key: bytes, type: int) -> NoReturn:
+        schema.check_key(key)
+        type = schema.check_type(type)
+        if self._index_fault:
+            raise CacheCorruptError(f"{self.path}: {self._index_fault}")
+        raise NotFoundError(f"no value {key.hex()} ({type.name})")
+
+    def _at(self, payload: int) -> apsw.Blob:
+        blob = self._blob
+        if blob is None:
+            blob = self._blob = self._connection.blob_open("main", "payloads", "data", payload, False)
+        else:
+            blob.reopen(payload)
+        return blob
+
+    def _read(self, location: int, key: ValueKey, type: ValueType) -> bytes:
+        with self._lock:
+            try:
+                blob = self._at(location >> _PAYLOAD_SHIFT)
+                # Compared before reading, so that no claimed length makes us allocate more than the entry has.
+                if blob.length() != (location >> _CHECKSUM_BITS) & _SIZE_MASK:
+                    raise DamagedValueError(key, ValueType(type), "its size is not the one in the index")
+                data: bytes = blob.read()
+            except (apsw.Error, OverflowError) as error:
+                self._drop_blob()
+                raise DamagedValueError(key, ValueType(type), str(error)) from error
+        if xxhash.xxh3_128_intdigest(data, xxhash.xxh3_64_intdigest(key, type)) != location & _CHECKSUM_MASK:
+            raise DamagedValueError(key, ValueType(type), "its checksum is not the one in the index")
+        return data
+
+    def _drop_blob(self) -> None:
+        if self._blob is not None:
+            self._blob.close(True)
+            self._blob = None
+
+    def _check_groups(self) -> None:
+        """A look-up that finds nothing is believed only if table and index agree; looked at once."""
+        if not self._groups_checked:
+            with self._lock:
+                faults = list(self._integrity("('groups')"))
+                if not faults:
+                    with _Reading(self):
+                        count = self._connection.execute("SELECT count(*) FROM groups").fetchall()[0][0]
+                    if count != self._state.group_count:
+                        faults = ["some groups are missing"]
+                self._groups_fault = faults[0] if faults else None
+                self._groups_checked = True
+        if self._groups_fault:
+            raise CacheCorruptError(f"{self.path}: table groups is damaged: {self._groups_fault}")
+
+    def _integrity(self, table: str) -> Iterator[str]:
+        """What SQLite itself finds wrong."""
+        try:
+            with self._lock, _Reading(self):
+                lines = [str(row[0]) for row in self._connection.execute(f"PRAGMA integrity_check{table}")]
+        except CacheCorruptError as error:
+            lines = [str(error)]
+        return (line for line in lines if line != "ok")
+
+    def _rows(self, sql: str, arguments: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        with _Reading(self):
+            cursor = self._connection.cursor()
+            cursor.execute(sql, arguments)
+        while True:
+            with self._lock, _Reading(self):
+                rows = [row for _, row in zip(range(256), cursor, strict=False)]
+            yield from rows
+            if len(rows) < 256:
+                return
+
+    def _stop_runaway(self) -> bool:
+        """Called by SQLite every so many steps: a cyclic tree must not keep us for ever."""
+        self._steps_left -= 1
+        return self._steps_left < 0
+
+
+class _Reading:
+    """Maps SQLite's errors to ours, and gives each use a budget of steps in proportion to the size of the file."""
+
+    __slots__ = ("_database",)
+
+    def __init__(self, database: Psdb) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        self._database._steps_left = 50 + 4 * self._database._file_size // _PROGRESS_STEPS
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, apsw.InterruptError):
+            raise CacheCorruptError(f"{self._database.path}: damaged: reading does not come to an end") from error
+        if isinstance(error, apsw.ConnectionClosedError | apsw.CursorClosedError):
+            raise InvalidArgumentError("the database is closed") from error
+        if isinstance(error, apsw.Error | UnicodeDecodeError | MemoryError):
+            raise CacheCorruptError(f"{self._database.path}: damaged: {error}") from error
+
+
+def connect(path: Path, *, immutable: bool = False, create: bool = False) -> apsw.Connection:
+    """A connection that trusts nothing in the file. Raises apsw errors."""
+    flags = apsw.SQLITE_OPEN_URI | (apsw.SQLITE_OPEN_READONLY if immutable else apsw.SQLITE_OPEN_READWRITE)
+    if create:
+        flags |= apsw.SQLITE_OPEN_CREATE
+    name = quote_from_bytes(os.fsencode(path.absolute()))
+    connection = apsw.Connection(f"file:{name}{'?immutable=1' if immutable else ''}", flags=flags)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
+    return connection
+
+
+def limit_resources(connection: apsw.Connection) -> None:
+    """Bounds for a file that may be hostile. Raises apsw errors."""
+    for limit, value in (
+        (apsw.SQLITE_LIMIT_LENGTH, schema.MAXIMUM_VALUE_SIZE + schema.MAXIMUM_KEY_SIZE),
+        (apsw.SQLITE_LIMIT_SQL_LENGTH, 10_000),
+        (apsw.SQLITE_LIMIT_COLUMN, 64),
+        (apsw.SQLITE_LIMIT_EXPR_DEPTH, 32),
+        (apsw.SQLITE_LIMIT_ATTACHED, 0),
+        (apsw.SQLITE_LIMIT_TRIGGER_DEPTH, 1),
+        (apsw.SQLITE_LIMIT_WORKER_THREADS, 0),
+    ):
+        connection.limit(limit, value)
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.execute("PRAGMA query_only = ON")
+
+
+def _check_header(path: Path) -> int:
+    """The size of a file whose first 100 bytes are those of a finished PSDB."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(100)
+            size = os.fstat(file.fileno()).st_size
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{path}: no such file") from error
+    except PermissionError as error:
+        raise AccessDeniedError(f"{path}: {error.strerror}") from error
+    except OSError as error:
+        raise CacheCorruptError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise InvalidArgumentError(f"{path!r}: {error}") from error
+    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+        raise CacheCorruptError(f"{path}: not a precompiled shader database")
+    application_id = int.from_bytes(header[68:72], "big")
+    version = int.from_bytes(header[60:64], "big")
+    if application_id != schema.APPLICATION_ID:
+        raise CacheCorruptError(f"{path}: not a precompiled shader database (application id {application_id:#010x})")
+    if version != schema.FORMAT_VERSION:
+        raise CacheCorruptError(f"{path}: format version {version}, this program reads {schema.FORMAT_VERSION}")
+    if header[18:20] != b"\x01\x01":
+        raise CacheCorruptError(f"{path}: not finished (journal form {header[18]})")
+    page_size = int.from_bytes(header[16:18], "big")
+    pages = int.from_bytes(header[28:32], "big")
+    if page_size != schema.PAGE_SIZE or pages * page_size != size:
+        raise CacheCorruptError(f"{path}: truncated or damaged ({size} bytes, {pages} pages of {page_size})")
+    return size
+
+
+def _pack(payload: int, size: int, checksum: bytes) -> int:
+    return payload << _PAYLOAD_SHIFT | size << _CHECKSUM_BITS | int.from_bytes(checksum, "big")

@@ -1,0 +1,138 @@
+"""Plain types around a precompiled shader database: poison entries, differences, damage, statistics and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..errors import CacheCorruptError, ShaderkilnError
+from ..keys import ObjectKey, ValueKey, ValueType
+
+
+class DamagedValueError(CacheCorruptError):
+    """One stored value does not have the checksum it was stored with, or cannot be read; other values may be sound."""
+
+    def __init__(self, key: ValueKey, type: ValueType, reason: str) -> None:
+        super().__init__(f"value {key.hex()} ({type.name}) is damaged: {reason}")
+        self.key = key
+        self.type = type
+        self.reason = reason
+
+
+class DatabaseBusyError(ShaderkilnError):
+    """Another process is building the same database (``E_ACCESSDENIED``)."""
+
+    default_code = "E_ACCESSDENIED"
+
+
+class DatabaseWriteError(ShaderkilnError):
+    """The system refused a write, for example for want of disk space; what was committed before is kept."""
+
+
+class Outcome(StrEnum):
+    """How a pipeline took its compiler down."""
+
+    CRASHED = "crashed"
+    TIMED_OUT = "timed-out"
+    OUT_OF_MEMORY = "out-of-memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Poison:
+    """A pipeline that must not be given to this driver build again without being asked for."""
+
+    object_key: ObjectKey
+    kind: str
+    name: str
+    outcome: Outcome
+    signal: int
+    """Number of the signal that ended the worker; 0 where there was none."""
+    driver_build: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueDifference:
+    """A compile gave other bytes under a key and type that were stored already; the stored ones were kept."""
+
+    key: ValueKey
+    type: ValueType
+    kept_size: int
+    other_size: int
+    kept_checksum: bytes
+    """xxh3_128 of the stored bytes."""
+    other_checksum: bytes
+
+    def __str__(self) -> str:
+        return (
+            f"value {self.key.hex()} ({self.type.name}) is not deterministic: kept {self.kept_size} bytes with xxh3_128 "
+            f"{self.kept_checksum.hex()}, was given {self.other_size} bytes with {self.other_checksum.hex()}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDifference:
+    """A compile gave other value keys for a group that was stored already; the stored ones were kept."""
+
+    object_key: ObjectKey
+    version: int
+    kept: tuple[ValueKey, ...]
+    other: tuple[ValueKey, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"group {self.object_key.hex()} is not deterministic: kept {len(self.kept)} value keys, "
+            f"was given {len(self.other)}, not all equal"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One finding of a verification."""
+
+    subject: str
+    """``value``, ``group``, ``poison`` or ``index``."""
+    key: bytes | None
+    """Value key of a value, object key of a group or poison entry; None where not even that can be read."""
+    type: ValueType | None
+    reason: str
+
+    def __str__(self) -> str:
+        name = self.subject if self.key is None else f"{self.subject} {self.key.hex()}"
+        return f"{name}{f' ({self.type.name})' if self.type is not None else ''}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredValue:
+    """Where one value lies; values with equal ``payload`` have equal bytes."""
+
+    key: ValueKey
+    type: ValueType
+    size: int
+    payload: int
+
+
+@dataclass(frozen=True, slots=True)
+class TypeStatistics:
+    """What one value type holds: how many values, their bytes before and after identical payloads are stored once."""
+
+    values: int
+    bytes: int
+    stored_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PsdbStatistics:
+    """Counts and sizes in bytes of one database."""
+
+    groups: int
+    values: int
+    poisoned: int
+    payloads: int
+    payload_bytes: int
+    """Bytes of the payloads as stored, each once."""
+    saved_bytes: int
+    """Bytes that storing identical payloads once saves."""
+    file_bytes: int
+    by_type: Mapping[ValueType, TypeStatistics]

@@ -1,0 +1,611 @@
+"""Building a precompiled shader database: kept through kills while it is built, one canonical file when it is finished."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import heapq
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Self
+
+import apsw
+import xxhash
+
+from ..errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError
+from ..identity import ApplicationIdentity, CompilerIdentity, Difference, differences
+from ..keys import Group, ObjectKey, Value, ValueKey, ValueType
+from . import psdb_schema as schema
+from .psdb_reader import Psdb, connect
+from .psdb_records import DamagedValueError, DatabaseBusyError, DatabaseWriteError, GroupDifference, Poison, ValueDifference
+
+_BATCH_BYTES = 32 << 20
+_BATCH_GROUPS = 200
+
+StoredDifference = ValueDifference | GroupDifference
+
+
+class PsdbBuilder:
+    """Collects groups and values and writes them as one finished PSDB.
+
+    What is added goes to ``<path>.partial`` and survives a kill once ``commit`` has returned; the next builder of the same path
+    picks it up. Groups and values of a finished file of equal identity count as present and are carried over. ``<path>.lock``
+    keeps a second builder out and is freed by the system when its process dies. Nothing is created before the first ``add``
+    but that lock. In a folder that cannot be written to, a finished file can still be asked.
+
+    Use it in a ``with`` statement: leaving the block without ``finish`` or ``abandon`` keeps the partial file for later.
+    """
+
+    def __init__(
+        self, path: Path | str, identity: CompilerIdentity, application: ApplicationIdentity, *, replace: bool = False
+    ) -> None:
+        """Open for building.
+
+        Raises DatabaseBusyError while another builder is at work on ``path``, and CacheCorruptError, which lists the
+        differences, where what is there was made for or by somebody else or is damaged; with ``replace`` that is thrown away
+        instead (a finished file only when ``finish`` replaces it).
+        """
+        self.path = Path(path)
+        self.identity = identity
+        self.application = application
+        self.differences: list[StoredDifference] = []
+        """Everything that ``add`` reported."""
+        self._partial_path = self._beside(".partial")
+        self._finishing_path = self._beside(".finishing")
+        self._connection: apsw.Connection | None = None
+        self._base: Psdb | None = None
+        self._pending_groups = 0
+        self._pending_bytes = 0
+        self._closed = False
+        self._lock = _FileLock(self._beside(".lock"))
+        self._writable = self._lock.take()
+        try:
+            self._base = self._open_base(replace)
+            if self._writable:
+                self._finishing_path.unlink(missing_ok=True)
+                self._resume(replace)
+            elif self._base is None:
+                raise AccessDeniedError(f"{self.path.parent}: the folder cannot be written to")
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add(self, group: Group, values: Sequence[Value]) -> tuple[StoredDifference, ...]:
+        """Add a group with the values that are not stored yet; all of it or, where an error is raised, nothing.
+
+        Returns what differs from bytes or value keys stored before under the same key: those are kept, the new ones dropped.
+        Raises InvalidArgumentError for an unfit key, type or size, or if a value key of the group is neither given nor stored;
+        DatabaseWriteError where the system refuses, in which case what was not committed may be lost.
+        """
+        self._check_group(group)
+        row = schema.group_row(group)
+        for value in values:
+            schema.check_key(value.key)
+            schema.check_type(value.type)
+            if not isinstance(value.data, bytes) or not 0 < len(value.data) <= schema.MAXIMUM_VALUE_SIZE:
+                raise InvalidArgumentError(f"value {value.key.hex()}: 1 to {schema.MAXIMUM_VALUE_SIZE} bytes")
+        given = {value.key for value in values}
+        for key in group.value_keys:
+            if key not in given and not self._has_key(key):
+                raise InvalidArgumentError(f"group {group.object_key.hex()}: value {key.hex()} is neither given nor stored")
+        with _Writing(self._partial_path, self):
+            connection = self._begin()
+            with connection:
+                found = [difference for value in values if (difference := self._add_value(connection, value)) is not None]
+                group_difference = self._add_group(connection, group, row)
+        reported: tuple[StoredDifference, ...] = (*found, group_difference) if group_difference else tuple(found)
+        self.differences += reported
+        self._pending_groups += 1
+        self._pending_bytes += sum(len(value.data) for value in values)
+        if self._pending_groups >= _BATCH_GROUPS or self._pending_bytes >= _BATCH_BYTES:
+            self.commit()
+        return reported
+
+    def add_poison(self, poison: Poison) -> None:
+        """Add a poison entry, or replace the one of the same object key. Raises as ``add`` does."""
+        _check_object_key(poison.object_key)
+        with _Writing(self._partial_path, self):
+            connection = self._begin()
+            connection.execute("DELETE FROM poison WHERE object_key = ?", (poison.object_key,))
+            _insert(connection, "poison", schema.POISON_COLUMNS, schema.poison_row(poison))
+
+    def remove_poison(self, object_key: ObjectKey) -> bool:
+        """Remove the poison entry of an object key; False where there is none. Raises DatabaseWriteError."""
+        if self.poisoned(object_key) is None:
+            return False
+        with _Writing(self._partial_path, self):
+            self._begin().execute("DELETE FROM poison WHERE object_key = ?", (object_key,))
+        return True
+
+    def poisoned(self, object_key: ObjectKey) -> Poison | None:
+        """The poison entry of an object key."""
+        if self._connection is None:
+            entries = self._base.poison() if self._base is not None else iter(())
+            return next((entry for entry in entries if entry.object_key == object_key), None)
+        query = f"SELECT {schema.POISON_COLUMNS} FROM poison WHERE object_key = ?"
+        row = self._select(query, object_key)
+        return None if row is None else schema.poison_from_row(row)
+
+    def has_group(self, object_key: ObjectKey, version: int) -> bool:
+        """Whether that group is stored, in the finished file or since."""
+        if self._base is not None and self._base.group_or_none(object_key, version) is not None:
+            return True
+        query = "SELECT 1 FROM groups WHERE object_key = ? AND version = ?"
+        return self._select(query, object_key, schema.signed(version)) is not None
+
+    def group_keys(self) -> Iterator[tuple[ObjectKey, int]]:
+        """Object key and version of every stored group, each once, in order, without holding them all in memory."""
+        streams = []
+        if self._base is not None:
+            streams.append((group.object_key, group.version) for group in self._base.groups())
+        if self._connection is not None:
+            query = "SELECT object_key, version FROM groups ORDER BY object_key, version < 0, version"
+            rows = self._connection.cursor().execute(query)
+            streams.append((ObjectKey(key), schema.unsigned(version)) for key, version in rows)
+        previous = None
+        for item in heapq.merge(*streams):
+            if item != previous:
+                yield item
+            previous = item
+
+    def commit(self) -> None:
+        """Make everything added so far survive the end of this process. Raises DatabaseWriteError."""
+        if self._connection is not None and self._connection.in_transaction:
+            with _Writing(self._partial_path, self):
+                self._connection.execute("COMMIT")
+        self._pending_groups = self._pending_bytes = 0
+
+    def finish(self) -> None:
+        """Write the finished file in canonical order and put it in place of an older one at once; then close the builder.
+
+        Equal content gives equal bytes, in whatever order it was added. With nothing new, a finished file is left as it is.
+        Raises DatabaseWriteError, or DamagedValueError for a value to be carried over that is damaged; then the finished file
+        is the old one and the partial one is kept.
+        """
+        self._check_open()
+        if not self._writable:
+            self.close()
+            return
+        self.commit()
+        if self._base is None or self._has_news():
+            try:
+                with _Writing(self._finishing_path, self):
+                    self._write_finished()
+                    _sync(self._finishing_path)
+                    self._finishing_path.replace(self.path)
+                    _sync(self.path.parent)
+            except BaseException:
+                with suppress(OSError):
+                    self._finishing_path.unlink(missing_ok=True)
+                raise
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Throw away what was not finished, and close the builder. A finished file stays as it is."""
+        self._disconnect()
+        if self._writable and not self._closed:
+            self._remove_partial()
+        self.close()
+
+    def close(self) -> None:
+        """Commit, and close the builder; ``<path>.partial`` stays for the next one. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self.commit()
+        finally:
+            self._disconnect()
+            if self._base is not None:
+                self._base.close()
+            self._lock.release()
+
+    # Opening
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(self.path.name + suffix)
+
+    def _open_base(self, replace: bool) -> Psdb | None:
+        base = None
+        try:
+            base = Psdb.open(self.path)
+            self._compare(self.path, base.identity, base.application)
+        except NotFoundError:
+            return None
+        except CacheCorruptError:
+            if base is not None:
+                base.close()
+            if not replace:
+                raise
+            return None
+        return base
+
+    def _compare(self, path: Path, identity: CompilerIdentity, application: ApplicationIdentity) -> None:
+        found = list(differences(identity, self.identity))
+        for field in fields(ApplicationIdentity):
+            stored, expected = getattr(application, field.name), getattr(self.application, field.name)
+            if stored != expected:
+                found.append(Difference(f"application.{field.name}", stored, expected))
+        if found:
+            raise CacheCorruptError(f"{path}: made for or by another: " + "; ".join(map(str, found)))
+
+    def _resume(self, replace: bool) -> None:
+        if not self._partial_path.exists():
+            return
+        try:
+            with _Partial(self._partial_path):
+                connection = self._connect(create=False)
+                # The tables are created in one transaction: killed before that, the file is empty.
+                if not connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]:
+                    self._remove_partial()
+                    return
+                for pragma, expected in (("application_id", schema.APPLICATION_ID), ("user_version", schema.FORMAT_VERSION)):
+                    if connection.execute(f"PRAGMA {pragma}").fetchall()[0][0] != expected:
+                        raise CacheCorruptError(f"{self._partial_path}: not a PSDB of this format version ({pragma})")
+                schema.check_schema(connection.execute("SELECT type, name, sql FROM sqlite_schema LIMIT 100"))
+                identity, application, _ = schema.read_identity(connection)
+                self._compare(self._partial_path, identity, application)
+                self._drop_incomplete_groups(connection)
+        except CacheCorruptError:
+            self._disconnect()
+            if not replace:
+                raise
+            self._remove_partial()
+
+    def _drop_incomplete_groups(self, connection: apsw.Connection) -> None:
+        """The finished file may have been removed since: groups that lean on its values count as not there."""
+        incomplete = [
+            (identifier,)
+            for identifier, keys in connection.execute("SELECT id, value_keys FROM groups")
+            if not all(self._has_key(key) for key in schema.decode_keys(keys))
+        ]
+        if incomplete:
+            with connection:
+                connection.executemany("DELETE FROM groups WHERE id = ?", incomplete)
+
+    def _connect(self, *, create: bool) -> apsw.Connection:
+        connection = self._connection = connect(self._partial_path, create=create)
+        connection.set_busy_timeout(0)
+        connection.execute(f"PRAGMA page_size = {schema.PAGE_SIZE}")
+        connection.execute("PRAGMA cell_size_check = ON")
+        # Exclusive before WAL: no shared memory file. The lock file already keeps others out.
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        return connection
+
+    def _begin(self) -> apsw.Connection:
+        self._check_open()
+        if not self._writable:
+            raise AccessDeniedError(f"{self.path.parent}: the folder cannot be written to")
+        connection = self._connection
+        if connection is None:
+            connection = self._create_partial()
+        if not connection.in_transaction:
+            connection.execute("BEGIN IMMEDIATE")
+        return connection
+
+    def _create_partial(self) -> apsw.Connection:
+        try:
+            connection = self._connect(create=True)
+            with connection:
+                schema.create(connection, self.identity, self.application)
+                for poison in self._base.poison() if self._base is not None else ():
+                    _insert(connection, "poison", schema.POISON_COLUMNS, schema.poison_row(poison))
+        except BaseException:
+            self._disconnect()
+            raise
+        return connection
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidArgumentError(f"{self.path}: the builder is closed")
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close(True)
+            self._connection = None
+
+    def _remove_partial(self) -> None:
+        self._disconnect()
+        for suffix in (".partial-wal", ".partial-shm", ".partial-journal", ".partial"):
+            self._beside(suffix).unlink(missing_ok=True)
+
+    # Adding
+
+    def _check_group(self, group: Group) -> None:
+        _check_object_key(group.object_key)
+        for key in group.value_keys:
+            schema.check_key(key)
+
+    def _has_key(self, key: ValueKey) -> bool:
+        if self._select("SELECT 1 FROM entries WHERE key = ? LIMIT 1", key) is not None:
+            return True
+        return self._base is not None and self._base.exists(key)
+
+    def _select(self, sql: str, *arguments: Any) -> tuple[Any, ...] | None:
+        self._check_open()
+        if self._connection is None:
+            return None
+        with _Partial(self._partial_path):
+            row: tuple[Any, ...] | None = self._connection.execute(sql, arguments).fetchone()
+        return row
+
+    def _stored(self, connection: apsw.Connection, key: ValueKey, type: ValueType) -> bytes | None:
+        if self._base is not None:
+            with suppress(NotFoundError):
+                return self._base.find(key, type)
+        query = "SELECT data FROM payloads WHERE id = (SELECT payload FROM entries WHERE key = ? AND type = ?)"
+        row = connection.execute(query, (key, int(type))).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def _add_value(self, connection: apsw.Connection, value: Value) -> ValueDifference | None:
+        stored = self._stored(connection, value.key, value.type)
+        if stored is None:
+            row = (
+                value.key,
+                int(value.type),
+                store_payload(connection, value.data),
+                len(value.data),
+                schema.value_checksum(value.key, value.type, value.data),
+            )
+            _insert(connection, "entries", "key, type, payload, size, checksum", row)
+            return None
+        if stored == value.data:
+            return None
+        return ValueDifference(
+            value.key,
+            value.type,
+            len(stored),
+            len(value.data),
+            xxhash.xxh3_128_digest(stored),
+            xxhash.xxh3_128_digest(value.data),
+        )
+
+    def _add_group(self, connection: apsw.Connection, group: Group, row: tuple[Any, ...]) -> GroupDifference | None:
+        stored = self._base.group_or_none(group.object_key, group.version) if self._base is not None else None
+        in_base = stored is not None
+        if stored is None:
+            query = f"SELECT {schema.GROUP_COLUMNS} FROM groups WHERE object_key = ? AND version = ?"
+            found = connection.execute(query, (group.object_key, schema.signed(group.version))).fetchone()
+            stored = None if found is None else schema.group_from_row(found)
+        if stored is None:
+            _insert(connection, "groups", schema.GROUP_COLUMNS, row)
+            return None
+        if stored.value_keys != group.value_keys:
+            return GroupDifference(group.object_key, group.version, stored.value_keys, group.value_keys)
+        # One object under two names: the smaller name stays, so that the order of adding leaves no trace.
+        if not in_base and (group.kind, group.name) < (stored.kind, stored.name):
+            connection.execute(
+                "DELETE FROM groups WHERE object_key = ? AND version = ?", (group.object_key, schema.signed(group.version))
+            )
+            _insert(connection, "groups", schema.GROUP_COLUMNS, row)
+        return None
+
+    # Finishing
+
+    def _has_news(self) -> bool:
+        connection, base = self._connection, self._base
+        if connection is None or base is None:
+            return connection is not None
+        with _Partial(self._partial_path):
+            for key, type in connection.execute("SELECT key, type FROM entries"):
+                if ValueType(type) not in base.types(key):
+                    return True
+            for object_key, version in connection.execute("SELECT object_key, version FROM groups"):
+                if base.group_or_none(object_key, schema.unsigned(version)) is None:
+                    return True
+            query = f"SELECT {schema.POISON_COLUMNS} FROM poison ORDER BY object_key"
+            return [schema.poison_from_row(row) for row in connection.execute(query)] != list(base.poison())
+
+    def _write_finished(self) -> None:
+        self._finishing_path.unlink(missing_ok=True)
+        target = connect(self._finishing_path, create=True)
+        try:
+            # No journal: the file is thrown away unless it is complete.
+            for pragma in (
+                f"page_size = {schema.PAGE_SIZE}",
+                "locking_mode = EXCLUSIVE",
+                "journal_mode = OFF",
+                "synchronous = OFF",
+                "cache_size = -32768",
+            ):
+                target.execute(f"PRAGMA {pragma}")
+            with target:
+                schema.create(target, self.identity, self.application)
+                self._fill(target)
+        finally:
+            target.close(True)
+
+    def _fill(self, target: apsw.Connection) -> None:
+        digest = xxhash.xxh3_128()
+        counts = {"entries": 0, "groups": 0, "poison": 0}
+        for key, type, size, checksum, data in self._sorted_values():
+            payload = store_payload(target, data)
+            _insert(target, "entries", "key, type, payload, size, checksum", (key, type, payload, size, checksum))
+            digest.update(key)
+            digest.update(checksum)
+            counts["entries"] += 1
+        for group in self._sorted_groups():
+            _insert(target, "groups", schema.GROUP_COLUMNS, schema.group_row(group))
+            counts["groups"] += 1
+        for poison in self._sorted_poison():
+            _insert(target, "poison", schema.POISON_COLUMNS, schema.poison_row(poison))
+            counts["poison"] += 1
+        row: Any = target.execute("SELECT coalesce(sum(size), 0) FROM payloads").fetchone()
+        schema.write_state(
+            target,
+            schema.State(
+                maximum_size=self._base.maximum_size if self._base is not None else 0,
+                value_count=counts["entries"],
+                group_count=counts["groups"],
+                poison_count=counts["poison"],
+                payload_bytes=row[0],
+                index_checksum=digest.digest(),
+            ),
+        )
+
+    def _sorted_values(self) -> Iterator[tuple[bytes, int, int, bytes, bytes]]:
+        """Key, type, size, checksum and verified bytes of every value of both files; the finished one wins."""
+        streams: list[Iterator[tuple[bytes, int, bool]]] = []
+        base, connection = self._base, self._connection
+        if base is not None:
+            streams.append((value.key, int(value.type), False) for value in base.values())
+        if connection is not None:
+            rows = connection.cursor().execute("SELECT key, type FROM entries ORDER BY key, type")
+            streams.append((key, type, True) for key, type in rows)
+        previous: tuple[bytes, int] | None = None
+        for key, type, is_new in heapq.merge(*streams):
+            if (key, type) == previous:
+                continue
+            previous = (key, type)
+            if is_new:
+                assert connection is not None
+                data, checksum = _read_entry(connection, key, type)
+            else:
+                assert base is not None
+                data = base.find(ValueKey(key), ValueType(type))
+                checksum = schema.value_checksum(key, type, data)
+            yield key, type, len(data), checksum, data
+
+    def _sorted_groups(self) -> Iterator[Group]:
+        streams: list[Iterable[Group]] = []
+        if self._base is not None:
+            streams.append(self._base.groups())
+        if self._connection is not None:
+            query = f"SELECT {schema.GROUP_COLUMNS} FROM groups"
+            # Versions are unsigned and stored signed: order them as the finished file's readers see them.
+            rows = self._connection.cursor().execute(f"{query} ORDER BY object_key, version < 0, version")
+            streams.append(map(schema.group_from_row, rows))
+        previous = None
+        for group in heapq.merge(*streams, key=lambda group: (group.object_key, group.version)):
+            if (group.object_key, group.version) != previous:
+                yield group
+            previous = (group.object_key, group.version)
+
+    def _sorted_poison(self) -> Iterator[Poison]:
+        if self._connection is None:
+            return self._base.poison() if self._base is not None else iter(())
+        query = f"SELECT {schema.POISON_COLUMNS} FROM poison ORDER BY object_key"
+        return map(schema.poison_from_row, self._connection.cursor().execute(query))
+
+
+def store_payload(connection: apsw.Connection, data: bytes) -> int:
+    """The id of the payload with these bytes, stored now if there is none. Raises apsw errors."""
+    checksum = xxhash.xxh3_128_digest(data)
+    for identifier, stored in connection.execute("SELECT id, data FROM payloads WHERE checksum = ?", (checksum,)):
+        # xxh3 is no cryptographic hash: bytes decide.
+        if stored == data:
+            return int(identifier)
+    _insert(connection, "payloads", "size, checksum, data", (len(data), checksum, data))
+    return connection.last_insert_rowid()
+
+
+class _FileLock:
+    """An exclusive flock on a file of its own; the system frees it when the process ends, however it ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def take(self) -> bool:
+        """False where the folder cannot be written to; raises DatabaseBusyError, NotFoundError or DatabaseWriteError."""
+        while True:
+            try:
+                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except FileNotFoundError as error:
+                raise NotFoundError(f"{self._path.parent}: no such folder") from error
+            except OSError as error:
+                if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                    return False
+                raise DatabaseWriteError(f"{self._path}: {error.strerror}") from error
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                os.close(descriptor)
+                raise DatabaseBusyError(f"{self._path}: another process is building this database") from error
+            # Its last holder may have unlinked it between our open and our lock.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), self._path.stat()):
+                    self._descriptor = descriptor
+                    return True
+            os.close(descriptor)
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            self._path.unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+class _Writing:
+    """Maps what the system refuses to DatabaseWriteError, with the transaction rolled back."""
+
+    def __init__(self, path: Path, builder: PsdbBuilder) -> None:
+        self._path = path
+        self._builder = builder
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if not isinstance(error, apsw.Error | OSError):
+            return
+        connection = self._builder._connection
+        if connection is not None and connection.in_transaction:
+            with suppress(apsw.Error):
+                connection.execute("ROLLBACK")
+        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+            raise CacheCorruptError(f"{self._path}: damaged: {error}") from error
+        reason = "no space left on the device" if isinstance(error, apsw.FullError) else error
+        raise DatabaseWriteError(f"{self._path}: cannot be written: {reason}") from error
+
+
+class _Partial:
+    """Maps SQLite's errors at reading an unfinished file to CacheCorruptError."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, apsw.BusyError):
+            raise DatabaseBusyError(f"{self._path}: another program has it open") from error
+        if isinstance(error, apsw.Error | UnicodeDecodeError):
+            raise CacheCorruptError(f"{self._path}: damaged: {error}") from error
+
+
+def _read_entry(connection: apsw.Connection, key: bytes, type: int) -> tuple[bytes, bytes]:
+    query = "SELECT p.data, e.checksum FROM entries e, payloads p WHERE e.key = ? AND e.type = ? AND p.id = e.payload"
+    row = connection.execute(query, (key, type)).fetchone()
+    if row is None or schema.value_checksum(key, type, row[0]) != row[1]:
+        raise DamagedValueError(ValueKey(key), ValueType(type), "it changed in the unfinished file")
+    return row[0], row[1]
+
+
+def _insert(connection: apsw.Connection, table: str, columns: str, row: Sequence[Any]) -> None:
+    connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(row))})", row)
+
+
+def _check_object_key(object_key: bytes) -> None:
+    if not isinstance(object_key, bytes) or len(object_key) != 32:
+        raise InvalidArgumentError("an object key is 32 bytes long")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
