@@ -230,7 +230,7 @@ class DriverPackages:
         distributions = (release.get("ID", ""), *release.get("ID_LIKE", "").split())
         if not re.fullmatch(r"[a-z][a-z0-9-]*", codename) or "debian" not in distributions:
             raise debian.FetchError(
-                f"driver packages are fetched from Debian's suites, and this machine runs {release.get('PRETTY_NAME', 'another')!r}; "
+                f"driver packages come from Debian's suites, and this machine runs {release.get('PRETTY_NAME', 'another')!r}; "
                 "unpack a driver build yourself and add it with its folder (--from DIR), or use those of the package 'system'"
             )
         backports = name == "mesa-backports"

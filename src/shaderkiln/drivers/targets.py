@@ -66,27 +66,21 @@ AMD = _gpus(
     *("phoenix gfx1103_r1", "phoenix2 gfx1103_r2", "strix1 gfx1150", "strix_halo gfx1151", "krackan1 gfx1152"),
     *("gfx1153", "gfx1200", "gfx1201"),
 )
-"""RADV: the names of AMDGPU_GPU_ID and RADV_FORCE_FAMILY. Mesa 22.3 knows the gfx11 chips by their gfx names only, Mesa 26 gives
-gfx1150 to gfx1152 code names."""
+"""RADV: the names of AMDGPU_GPU_ID and RADV_FORCE_FAMILY. Mesa 22.3 knows the gfx11 chips by their gfx names only,
+Mesa 26 gives gfx1150 to gfx1152 code names."""
 
 NVIDIA_CHIPS: Mapping[str, str] = MappingProxyType(
-    {
-        **{
-            "e4": "gk104",
-            "e6": "gk106",
-            "e7": "gk107",
-            "ea": "gk20a",
-            "f0": "gk110",
-            "f1": "gk110b",
-            "106": "gk208b",
-            "108": "gk208",
-        },
-        **{"117": "gm107", "118": "gm108", "120": "gm200", "124": "gm204", "126": "gm206", "12b": "gm20b"},
-        **{"130": "gp100", "132": "gp102", "134": "gp104", "136": "gp106", "137": "gp107", "138": "gp108", "13b": "gp10b"},
-        **{"140": "gv100", "162": "tu102", "164": "tu104", "166": "tu106", "167": "tu117", "168": "tu116"},
-        **{"170": "ga100", "172": "ga102", "173": "ga103", "174": "ga104", "176": "ga106", "177": "ga107", "17b": "ga10b"},
-        **{"192": "ad102", "193": "ad103", "194": "ad104", "196": "ad106", "197": "ad107"},
-    }
+    dict(
+        pair.split("=")
+        for pair in (
+            "e4=gk104 e6=gk106 e7=gk107 ea=gk20a f0=gk110 f1=gk110b 106=gk208b 108=gk208 "
+            "117=gm107 118=gm108 120=gm200 124=gm204 126=gm206 12b=gm20b "
+            "130=gp100 132=gp102 134=gp104 136=gp106 137=gp107 138=gp108 13b=gp10b 140=gv100 "
+            "162=tu102 164=tu104 166=tu106 167=tu117 168=tu116 "
+            "170=ga100 172=ga102 173=ga103 174=ga104 176=ga106 177=ga107 17b=ga10b "
+            "192=ad102 193=ad103 194=ad104 196=ad106 197=ad107"
+        ).split()
+    )
 )
 """NVK: values of NOUVEAU_CHIPSET (hexadecimal) and NVIDIA's names of these chips."""
 
@@ -107,13 +101,12 @@ ALIASES: Mapping[str, str] = MappingProxyType(
     {f"amd-{name.replace('_', '-')}": gpu.family for gpu in AMD for name in gpu.names[1:]}
     | {f"nvidia-nvk-{name}": f"nvidia-nvk-{chipset}" for chipset, name in NVIDIA_CHIPS.items()}
 )
-"""Other names that families go by, for example ``amd-gfx1100`` for ``amd-navi31``, ``nvidia-nvk-ga102`` for ``nvidia-nvk-172``."""
+"""Other names of families: ``amd-gfx1100`` is ``amd-navi31``, ``nvidia-nvk-ga102`` is ``nvidia-nvk-172``."""
 
 _OF_THE_USER = re.compile(
-    r"""(?x) ( VK_ | MESA_ | RADV_ | ACO_ | AMD_ | AMDGPU_ | ANV_ | HASVK_ | INTEL_ | NVK_ | NAK_ | NOUVEAU_ | NV_ | TU_ | IR3_ | FD_
-        | FREEDRENO_ | AGX_ | ASAHI_ | HK_ | LVP_ | LP_ | GALLIUM_ | LIBGL_ | DRI_ | DRIRC_ | NIR_ | SPIRV_ | DRM_SHIM | DRM_
-        | FOSSILIZE_ | LD_ | __GL_ | __NV_ | DISABLE_LAYER | ENABLE_ | GLSL_ | VTN_ | U_ | UTIL_ | SHADER_ | DXVK_ | VKD3D_ | PVR_ | V3D_ ) .*
-        | vblank_mode | radv_.* | anv_.* | vk_.* | adriconf | mesa_.* """
+    r"(?:VK|MESA|RADV|ACO|AMD|AMDGPU|ANV|HASVK|INTEL|NVK|NAK|NOUVEAU|NV|TU|IR3|FD|FREEDRENO|AGX|ASAHI|HK|LVP|LP|GALLIUM|LIBGL|DRI"
+    r"|DRIRC|NIR|SPIRV|DRM|FOSSILIZE|LD|__GL|__NV|DISABLE|ENABLE|GLSL|VTN|U|UTIL|SHADER|DXVK|VKD3D|PVR|V3D|radv|anv|vk|mesa)_.*"
+    r"|vblank_mode"
 )
 """Variables that change what a driver or the dynamic linker does: none of the user's reaches a worker."""
 
@@ -160,8 +153,8 @@ def family_of_device(device_name: str, vendor_id: int) -> str:
     Mesa's drivers name the chip; it gives the same family as without the GPU: ``AMD Radeon RX 7900 XTX (RADV NAVI31)`` is
     ``amd-navi31``, ``NVIDIA GeForce RTX 3080 (NVK GA102)`` ``nvidia-nvk-172``, ``Turnip Adreno (TM) 740`` ``qualcomm-a740``,
     ``Apple M1 (G13G B1)`` ``apple-g13g``, ``Intel(R) Arc(tm) A770 Graphics (DG2)`` ``intel-dg2``; llvmpipe is
-    ``software-lavapipe``. For every other driver it is the vendor and the name: trade marks, the vendor's name and what stands in
-    parentheses left out, lower case, every run of other characters than letters and digits one hyphen, at most 64 characters:
+    ``software-lavapipe``. For every other driver it is the vendor and the name: trade marks, the vendor's name and what stands
+    in parentheses left out, lower case, every run of other characters than letters and digits one hyphen, at most 64 characters:
     ``NVIDIA H200`` is ``nvidia-h200``.
     """
     name = re.sub(r"\((?:R|TM|C)\)", " ", device_name, flags=re.IGNORECASE)
