@@ -69,19 +69,16 @@ AMD = _gpus(
 """RADV: the names of AMDGPU_GPU_ID and RADV_FORCE_FAMILY. Mesa 22.3 knows the gfx11 chips by their gfx names only,
 Mesa 26 gives gfx1150 to gfx1152 code names."""
 
-NVIDIA_CHIPS: Mapping[str, str] = MappingProxyType(
-    dict(
-        pair.split("=")
-        for pair in (
-            "e4=gk104 e6=gk106 e7=gk107 ea=gk20a f0=gk110 f1=gk110b 106=gk208b 108=gk208 "
-            "117=gm107 118=gm108 120=gm200 124=gm204 126=gm206 12b=gm20b "
-            "130=gp100 132=gp102 134=gp104 136=gp106 137=gp107 138=gp108 13b=gp10b 140=gv100 "
-            "162=tu102 164=tu104 166=tu106 167=tu117 168=tu116 "
-            "170=ga100 172=ga102 173=ga103 174=ga104 176=ga106 177=ga107 17b=ga10b "
-            "192=ad102 193=ad103 194=ad104 196=ad106 197=ad107"
-        ).split()
-    )
-)
+# fmt: off
+NVIDIA_CHIPS: Mapping[str, str] = MappingProxyType({
+    "e4": "gk104", "e6": "gk106", "e7": "gk107", "ea": "gk20a", "f0": "gk110", "f1": "gk110b", "106": "gk208b", "108": "gk208",
+    "117": "gm107", "118": "gm108", "120": "gm200", "124": "gm204", "126": "gm206", "12b": "gm20b",
+    "130": "gp100", "132": "gp102", "134": "gp104", "136": "gp106", "137": "gp107", "138": "gp108", "13b": "gp10b",
+    "140": "gv100", "162": "tu102", "164": "tu104", "166": "tu106", "167": "tu117", "168": "tu116",
+    "170": "ga100", "172": "ga102", "173": "ga103", "174": "ga104", "176": "ga106", "177": "ga107", "17b": "ga10b",
+    "192": "ad102", "193": "ad103", "194": "ad104", "196": "ad106", "197": "ad107",
+})
+# fmt: on
 """NVK: values of NOUVEAU_CHIPSET (hexadecimal) and NVIDIA's names of these chips."""
 
 QUALCOMM = ("618", "630", "660", "702", "730", "740", "750", "810", "830")
@@ -154,8 +151,8 @@ def family_of_device(device_name: str, vendor_id: int) -> str:
     ``amd-navi31``, ``NVIDIA GeForce RTX 3080 (NVK GA102)`` ``nvidia-nvk-172``, ``Turnip Adreno (TM) 740`` ``qualcomm-a740``,
     ``Apple M1 (G13G B1)`` ``apple-g13g``, ``Intel(R) Arc(tm) A770 Graphics (DG2)`` ``intel-dg2``; llvmpipe is
     ``software-lavapipe``. For every other driver it is the vendor and the name: trade marks, the vendor's name and what stands
-    in parentheses left out, lower case, every run of other characters than letters and digits one hyphen, at most 64 characters:
-    ``NVIDIA H200`` is ``nvidia-h200``.
+    in parentheses left out, lower case, every run of other characters than letters and digits one hyphen, at most 64
+    characters: ``NVIDIA H200`` is ``nvidia-h200``.
     """
     name = re.sub(r"\((?:R|TM|C)\)", " ", device_name, flags=re.IGNORECASE)
     if match := re.search(r"\bRADV ([A-Z0-9_]+)\b", name):
