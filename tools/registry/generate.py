@@ -45,6 +45,11 @@ vkCreatePipelineBinariesKHR vkDestroyPipelineBinaryKHR vkGetPipelineKeyKHR vkGet
 vkReleaseCapturedPipelineDataKHR vkGetPipelineExecutablePropertiesKHR vkGetPipelineExecutableStatisticsKHR
 vkGetPipelineExecutableInternalRepresentationsKHR
 """.split()
+# What a driver exports for a Vulkan loader (LoaderDriverInterface.md of the loader); not in the registry.
+DRIVER_FUNCTIONS = """
+VkResult vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t *pVersion);
+PFN_vkVoidFunction vk_icdGetInstanceProcAddr(VkInstance instance, const char *pName);
+"""
 # Structures of the API that descriptions never carry: outputs, object code, or data that only one run of one driver can know.
 NOT_DESCRIBED = {
     "VkPipelineCreationFeedbackCreateInfo",
@@ -69,7 +74,10 @@ CALL_STRUCTURES = (
 )
 REQUIRED_ENUMS = (
     "VkDynamicState VkDescriptorType VkShaderStageFlagBits VkPipelineCreateFlagBits VkPrimitiveTopology VkPolygonMode "
-    "VkSamplerAddressMode VkFilter VkSamplerCreateFlagBits VkDescriptorSetLayoutCreateFlagBits VkBlendOp VkBorderColor"
+    "VkSamplerAddressMode VkFilter VkSamplerCreateFlagBits VkDescriptorSetLayoutCreateFlagBits VkBlendOp VkBorderColor "
+    "VkPipelineCreateFlagBits2 VkPipelineShaderStageCreateFlagBits VkPipelineLayoutCreateFlagBits VkImageLayout "
+    "VkAttachmentLoadOp VkAttachmentStoreOp VkRenderPassCreateFlagBits VkSubpassDescriptionFlagBits "
+    "VkPipelineColorBlendStateCreateFlagBits VkPipelineDepthStencilStateCreateFlagBits VkFormat"
 ).split()
 CONSTANT_ENUMS = (
     "VkResult VkStructureType VkPipelineCreateFlagBits VkPipelineCreateFlagBits2 VkShaderStageFlagBits VkDynamicState "
@@ -126,6 +134,7 @@ class Registry:
             if t.findtext("name") == "VK_HEADER_VERSION"
         )
         self.platform_extensions: set[str] = set()
+        self.device_extensions: set[str] = set()
         self.aliases: dict[str, str] = {}
         self.categories: dict[str, str] = {}
         self.bitmask_width: dict[str, int] = {}
@@ -230,8 +239,10 @@ class Registry:
             supported = extension.get("supported", "").split(",")
             if "vulkan" not in supported:
                 continue
-            if extension.get("platform"):
+            if extension.get("platform") or extension.get("provisional") == "true":
                 self.platform_extensions.add(name)
+            if extension.get("type") == "device":
+                self.device_extensions.add(name)
             self.extension_depends[name] = extension.get("depends", "")
             if extension.get("promotedto"):
                 self.promoted[name] = extension.get("promotedto", "")
@@ -394,7 +405,7 @@ def c_definitions(registry: Registry, described: list[str]) -> str:
         returned = node.findtext("proto/type") or "void"
         declare(returned)
         calls.append(f"typedef {returned} (*PFN_{command})({', '.join(params)});")
-    return "\n".join([*forward, *lines, *body, *calls]) + "\n"
+    return "\n".join([*forward, *lines, *body, *calls, DRIVER_FUNCTIONS])
 
 
 # ------------------------------------------------------------------------------------------------------------------ descriptions
@@ -675,6 +686,54 @@ def requirement_tables(registry: Registry, grammar: dict[str, object], described
     return "".join(out)
 
 
+def instruction_table(registry: Registry, grammar: dict[str, object]) -> str:
+    """What the words of each SPIR-V instruction are, as far as finding ids goes."""
+    ids = {"IdRef", "IdResultType", "IdResult", "IdScope", "IdMemorySemantics"}
+    pairs = {"PairIdRefIdRef": "ids", "PairLiteralIntegerIdRef": "other", "PairIdRefLiteralInteger": "other"}
+    one_word = {"LiteralInteger", "LiteralExtInstInteger", "LiteralFloat"}
+    parameterless: set[str] = set()
+    masks_of_ids: set[str] = set()
+    for kind in grammar["operand_kinds"]:  # type: ignore[attr-defined]
+        parameters = [p["kind"] for e in kind.get("enumerants", []) for p in e.get("parameters", [])]
+        if kind["category"] in ("ValueEnum", "BitEnum"):
+            (parameterless if not parameters else masks_of_ids if set(parameters) <= ids else set()).add(kind["kind"])
+    out = [HEADER.format(version=registry.version)]
+    out.append(
+        "# SPIR-V opcode -> (fewest words, word of the result type or 0, word of the result or 0, words after the first that\n"
+        "# are all ids, literal words after those, whether all words after those are ids)\n"
+    )
+    out.append("INSTRUCTIONS: dict[int, tuple[int, int, int, int, int, bool]] = {\n")
+    for item in sorted(grammar["instructions"], key=lambda i: i["opcode"]):  # type: ignore[attr-defined]
+        operands = item.get("operands", [])
+        least, lead, skip, tail, closed = 1, 0, 0, False, False
+        kinds = [o["kind"] for o in operands]
+        for operand in operands:
+            kind, quantifier = operand["kind"], operand.get("quantifier", "")
+            if not quantifier:
+                least += 2 if kind in pairs else 1
+            if closed or tail:
+                continue
+            if kind in ids and not quantifier and not skip:
+                lead += 1
+            elif kind in ids or pairs.get(kind) == "ids":
+                tail = True
+            elif (kind in one_word and not quantifier) or (kind in parameterless and not quantifier):
+                skip += 1
+            elif kind in masks_of_ids:
+                skip, tail = skip + 1, True
+            else:
+                closed = True
+        rest = kinds[lead + skip :]
+        if tail and any(k not in ids and pairs.get(k) != "ids" and k not in masks_of_ids for k in rest):
+            tail = False
+        out.append(
+            f"    {item['opcode']}: ({least}, {kinds.index('IdResultType') + 1 if 'IdResultType' in kinds else 0}, "
+            f"{kinds.index('IdResult') + 1 if 'IdResult' in kinds else 0}, {lead}, {skip}, {tail}),  # {item['opname']}\n"
+        )
+    out.append("}\n")
+    return "".join(out)
+
+
 def enable(registry: Registry, node: ET.Element) -> tuple[object, ...]:
     if node.get("version"):
         return ("version", version_number(node.get("version", "")))
@@ -712,6 +771,11 @@ def device_tables(registry: Registry) -> str:
                 f"    {name!r}: ({registry.enums['VkStructureType'][structure.stype]}, {version}, {extensions!r}, {members!r}),\n"
             )
         out.append("}\n\n")
+    out.append("# device extensions that are neither provisional nor of one platform -> what each depends on (see DEPENDS)\n")
+    out.append("EXTENSIONS: dict[str, str] = {\n")
+    for name in sorted(registry.device_extensions - registry.platform_extensions):
+        out.append(f"    {name!r}: {registry.extension_depends.get(name, '')!r},\n")
+    out.append("}\n")
     return "".join(out)
 
 
@@ -743,6 +807,7 @@ def main() -> None:
     (args.output / "structures.py").write_text(structures)
     (args.output / "_members.py").write_text(members)
     (args.output / "_requirements.py").write_text(requirement_tables(registry, grammar, described))
+    (args.output / "_spirv.py").write_text(instruction_table(registry, grammar))
     (args.output / "_device.py").write_text(device_tables(registry))
     (args.output / "constants.py").write_text(constants_module(registry))
     ffi = cffi.FFI()
