@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,11 +22,6 @@ from .psdb_records import Damage, DamagedValueError, Poison, PsdbStatistics, Sto
 INDEX_LIMIT = 1_000_000
 """Up to that many values the index is loaded into memory at the first find (about 200 bytes a value)."""
 
-_CHECKSUM_BITS = 128
-_SIZE_BITS = 32
-_PAYLOAD_SHIFT = _CHECKSUM_BITS + _SIZE_BITS
-_CHECKSUM_MASK = (1 << _CHECKSUM_BITS) - 1
-_SIZE_MASK = (1 << _SIZE_BITS) - 1
 _PROGRESS_STEPS = 20_000
 _SMALLEST_ROW = 16
 
@@ -49,7 +45,7 @@ class Psdb:
         self._file_size = file_size
         self._lock = threading.RLock()
         self._blob: apsw.Blob | None = None
-        self._index: dict[int, dict[bytes, int]] | None = None
+        self._index: dict[int, dict[bytes, bytes]] | None = None
         self._index_fault: str | None = None
         self._groups_fault: str | None = None
         self._groups_checked = False
@@ -110,10 +106,11 @@ class Psdb:
         location = self._locate(key, type)
         if location is None:
             self._miss(key, type)
-        size = (location >> _CHECKSUM_BITS) & _SIZE_MASK
+        size: int
+        _, size, payload, _ = schema.LOCATION.unpack(location)
         with self._lock:
             try:
-                length = self._at(location >> _PAYLOAD_SHIFT).length()
+                length = self._at(payload).length()
             except (apsw.Error, OverflowError) as error:
                 self._drop_blob()
                 raise DamagedValueError(key, type, str(error)) from error
@@ -174,10 +171,9 @@ class Psdb:
         sql = "SELECT key, type, size, payload, checksum FROM entries ORDER BY id LIMIT ?"
         for key, type, size, payload, checksum in self._rows(sql, (limit + 1,)):
             try:
-                digest.update(key)
-                digest.update(checksum)
+                digest.update(key + schema.LOCATION.pack(type, size, payload, checksum))
                 value = StoredValue(ValueKey(key), ValueType(type), size, payload)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, struct.error) as error:
                 raise CacheCorruptError(f"{self.path}: the index of values is damaged: {error}") from error
             count += 1
             yield value
@@ -252,8 +248,8 @@ class Psdb:
         """Changes whenever any value does: what tells two finished files apart."""
         return self._state.index_checksum
 
-    def _locate(self, key: bytes, type: int) -> int | None:
-        """Payload id, size and checksum of an entry, packed into one integer (a third of the memory of a tuple)."""
+    def _locate(self, key: bytes, type: int) -> bytes | None:
+        """Type, size, payload id and checksum of an entry as LOCATION (a third of the memory of a tuple)."""
         index = self._index
         if index is None:
             if self._state.value_count > INDEX_LIMIT:
@@ -262,24 +258,25 @@ class Psdb:
         found = index.get(type)
         return None if found is None else found.get(key)
 
-    def _locate_in_file(self, key: bytes, type: int) -> int | None:
+    def _locate_in_file(self, key: bytes, type: int) -> bytes | None:
         with self._lock, _Reading(self):
             query = "SELECT payload, size, checksum FROM entries WHERE key = ? AND type = ?"
             row = self._connection.execute(query, (key, int(type))).fetchone()
         if row is None:
             return None
         try:
-            return _pack(*row)
-        except (TypeError, ValueError) as error:
+            payload, size, checksum = row
+            return schema.LOCATION.pack(int(type), size, payload, checksum)
+        except struct.error as error:
             raise DamagedValueError(ValueKey(key), ValueType(type), "its entry is damaged") from error
 
-    def _load_index(self) -> dict[int, dict[bytes, int]]:
+    def _load_index(self) -> dict[int, dict[bytes, bytes]]:
         with self._lock:
             if self._index is not None:
                 return self._index
-            index: dict[int, dict[bytes, int]] = {int(type): {} for type in ValueType}
+            index: dict[int, dict[bytes, bytes]] = {int(type): {} for type in ValueType}
             digest = xxhash.xxh3_128()
-            update = digest.update
+            update, pack = digest.update, schema.LOCATION.pack
             state = self._state
             try:
                 with _Reading(self):
@@ -287,10 +284,10 @@ class Psdb:
                     sql = "SELECT key, type, payload, size, checksum FROM entries ORDER BY id LIMIT ?"
                     for key, type, payload, size, checksum in self._connection.execute(sql, (state.value_count + 1,)):
                         try:
-                            update(key)
-                            update(checksum)
-                            index[type][key] = _pack(payload, size, checksum)
-                        except (KeyError, TypeError, ValueError):
+                            location = pack(type, size, payload, checksum)
+                            update(key + location)
+                            index[type][key] = location
+                        except (KeyError, TypeError, struct.error):
                             self._index_fault = "the index of values is damaged"
                 if sum(map(len, index.values())) != state.value_count:
                     self._index_fault = "the index of values is damaged: some cannot be found"
@@ -316,18 +313,19 @@ class Psdb:
             blob.reopen(payload)
         return blob
 
-    def _read(self, location: int, key: ValueKey, type: ValueType) -> bytes:
+    def _read(self, location: bytes, key: ValueKey, type: ValueType) -> bytes:
+        _, size, payload, checksum = schema.LOCATION.unpack(location)
         with self._lock:
             try:
-                blob = self._at(location >> _PAYLOAD_SHIFT)
+                blob = self._at(payload)
                 # Compared before reading, so that no claimed length makes us allocate more than the entry has.
-                if blob.length() != (location >> _CHECKSUM_BITS) & _SIZE_MASK:
+                if blob.length() != size:
                     raise DamagedValueError(key, ValueType(type), "its size is not the one in the index")
                 data: bytes = blob.read()
             except (apsw.Error, OverflowError) as error:
                 self._drop_blob()
                 raise DamagedValueError(key, ValueType(type), str(error)) from error
-        if xxhash.xxh3_128_intdigest(data, xxhash.xxh3_64_intdigest(key, type)) != location & _CHECKSUM_MASK:
+        if schema.value_checksum(key, type, data) != checksum:
             raise DamagedValueError(key, ValueType(type), "its checksum is not the one in the index")
         return data
 
@@ -456,7 +454,3 @@ def _check_header(path: Path) -> int:
     if page_size != schema.PAGE_SIZE or pages * page_size != size:
         raise CacheCorruptError(f"{path}: truncated or damaged ({size} bytes, {pages} pages of {page_size})")
     return size
-
-
-def _pack(payload: int, size: int, checksum: bytes) -> int:
-    return payload << _PAYLOAD_SHIFT | size << _CHECKSUM_BITS | int.from_bytes(checksum, "big")

@@ -29,6 +29,9 @@ MAXIMUM_KEY_SIZE = 1 << 16
 FLAG_DO_NOT_EVICT = 1
 """Bit of ``entries.flags``: automatic eviction passes the entry over (EP-27)."""
 
+LOCATION = struct.Struct("<BIq16s")
+"""What the index says of a value: type, size, payload id, checksum."""
+
 _CHECKSUM = "checksum BLOB NOT NULL CHECK (length(checksum) = 16)"
 
 TABLES: dict[str, str] = {
@@ -124,7 +127,10 @@ class State(msgspec.Struct, frozen=True):
     payload_bytes: int = 0
     """Sum of ``payloads.size``."""
     index_checksum: bytes = b""
-    """xxh3_128 over key and checksum of every entry in order of id; empty in a database that is still written to."""
+    """xxh3_128 over key and LOCATION of every entry in order of id.
+
+    In an unfinished file that of the finished file beside it; empty where there was none.
+    """
 
 
 def seal(*columns: int | str | bytes) -> bytes:

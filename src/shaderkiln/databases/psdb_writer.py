@@ -252,25 +252,16 @@ class PsdbBuilder:
                     if connection.execute(f"PRAGMA {pragma}").fetchall()[0][0] != expected:
                         raise CacheCorruptError(f"{self._partial_path}: not a PSDB of this format version ({pragma})")
                 schema.check_schema(connection.execute("SELECT type, name, sql FROM sqlite_schema LIMIT 100"))
-                identity, application, _ = schema.read_identity(connection)
+                identity, application, state = schema.read_identity(connection)
                 self._compare(self._partial_path, identity, application)
-                self._drop_incomplete_groups(connection)
+                if state.index_checksum not in (b"", self._base_checksum()):
+                    # Begun beside another finished file, whose values it may lean on: these groups are compiled again.
+                    connection.execute("DELETE FROM groups")
         except CacheCorruptError:
             self._disconnect()
             if not replace:
                 raise
             self._remove_partial()
-
-    def _drop_incomplete_groups(self, connection: apsw.Connection) -> None:
-        """The finished file may have been removed since: groups that lean on its values count as not there."""
-        incomplete = [
-            (identifier,)
-            for identifier, keys in connection.execute("SELECT id, value_keys FROM groups")
-            if not all(self._has_key(key) for key in schema.decode_keys(keys))
-        ]
-        if incomplete:
-            with connection:
-                connection.executemany("DELETE FROM groups WHERE id = ?", incomplete)
 
     def _connect(self, *, create: bool) -> apsw.Connection:
         connection = self._connection = connect(self._partial_path, create=create)
@@ -299,12 +290,16 @@ class PsdbBuilder:
             connection = self._connect(create=True)
             with connection:
                 schema.create(connection, self.identity, self.application)
+                schema.write_state(connection, schema.State(index_checksum=self._base_checksum()))
                 for poison in self._base.poison() if self._base is not None else ():
                     _insert(connection, "poison", schema.POISON_COLUMNS, schema.poison_row(poison))
         except BaseException:
             self._disconnect()
             raise
         return connection
+
+    def _base_checksum(self) -> bytes:
+        return b"" if self._base is None else self._base.index_checksum
 
     def _check_open(self) -> None:
         if self._closed:
@@ -364,7 +359,7 @@ class PsdbBuilder:
             return None
         return ValueDifference(
             value.key,
-            value.type,
+            ValueType(value.type),
             len(stored),
             len(value.data),
             xxhash.xxh3_128_digest(stored),
@@ -432,8 +427,7 @@ class PsdbBuilder:
         for key, type, size, checksum, data in self._sorted_values():
             payload = store_payload(target, data)
             _insert(target, "entries", "key, type, payload, size, checksum", (key, type, payload, size, checksum))
-            digest.update(key)
-            digest.update(checksum)
+            digest.update(key + schema.LOCATION.pack(type, size, payload, checksum))
             counts["entries"] += 1
         for group in self._sorted_groups():
             _insert(target, "groups", schema.GROUP_COLUMNS, schema.group_row(group))
