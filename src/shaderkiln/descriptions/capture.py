@@ -1,0 +1,355 @@
+"""A Fossilize archive as a source of pipelines."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from shaderkiln.databases.fossilize_read import FossilizeArchive
+from shaderkiln.descriptions.canonical import Digester, canonical_varint, module_digest
+from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind
+from shaderkiln.descriptions.traversal import references
+from shaderkiln.errors import DamagedInputError, NotFoundError, ShaderkilnError
+from shaderkiln.formats.fossilize import Hasher, Tag, spirv_to_varint
+from shaderkiln.formats.fossilize_json import (
+    FEATURE_MEMBERS,
+    ApplicationInfo,
+    FeatureStructure,
+    ModuleHead,
+    parse_body,
+    parse_module_head,
+)
+from shaderkiln.identity import ApplicationIdentity
+from shaderkiln.keys import ObjectKey
+from shaderkiln.vulkan_registry import structures
+from shaderkiln.vulkan_registry.handles import Handle
+
+KIND_TAGS: Final[dict[PipelineKind, Tag]] = {
+    "graphics": Tag.GRAPHICS_PIPELINE,
+    "compute": Tag.COMPUTE_PIPELINE,
+    "raytracing": Tag.RAYTRACING_PIPELINE,
+}
+MAX_PIPELINE_DEPTH: Final = 64
+"""Longest chain of pipelines that refer to base pipelines or libraries."""
+CACHE_SIZE: Final = 64 << 20
+"""Bytes of payloads whose objects are kept for the next pipelines."""
+KNOWN_DIGESTS: Final = 1 << 16
+"""Digests of objects that are kept."""
+
+_HANDLE_TAGS: Final[dict[type[Handle], Tag]] = {
+    structures.SamplerHandle: Tag.SAMPLER,
+    structures.DescriptorSetLayoutHandle: Tag.DESCRIPTOR_SET_LAYOUT,
+    structures.PipelineLayoutHandle: Tag.PIPELINE_LAYOUT,
+    structures.ShaderModuleHandle: Tag.SHADER_MODULE,
+    structures.RenderPassHandle: Tag.RENDER_PASS,
+}
+_ROBUSTNESS: Final = ("VkPhysicalDeviceRobustness2FeaturesEXT", "VkPhysicalDeviceImageRobustnessFeatures")
+_MODULE_REFERENCE: Final = re.compile(rb'"module":"([0-9a-f]{16})"')
+
+
+class CapturedObjects(Mapping[Handle, Struct]):
+    """The objects of one pipeline, dependencies before their users. Shader modules are decoded at each access."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: dict[Handle, Struct]) -> None:
+        self._items = items
+
+    def __getitem__(self, handle: Handle) -> Struct:
+        item = self._items[handle]
+        return structures.ShaderModuleCreateInfo(item.flags, item.spirv()) if isinstance(item, ModuleHead) else item
+
+    def __iter__(self) -> Iterator[Handle]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, handle: object) -> bool:
+        return handle in self._items
+
+    def modules(self) -> Iterator[tuple[Handle, ModuleHead]]:
+        """The shader modules, not decoded."""
+        for handle, item in self._items.items():
+            if isinstance(item, ModuleHead):
+                yield handle, item
+
+
+class _Loaded(Struct, frozen=True):
+    """An object of the archive with what it refers to."""
+
+    structure: Struct
+    references: tuple[Handle, ...]
+    conversion: structures.SamplerYcbcrConversionCreateInfo | None
+    size: int
+
+
+class Capture:
+    """A Fossilize archive, open as a source of pipelines; a context manager. Not for use by several threads at once.
+
+    Memory does not grow with the number of pipelines. A damaged entry is an error of the pipelines that need it, and of no others.
+    """
+
+    def __init__(self, archive: FossilizeArchive) -> None:
+        self.archive = archive
+        self._cache: OrderedDict[tuple[Tag, int], _Loaded] = OrderedDict()
+        self._cached_size = 0
+        self._digesters: dict[PipelineKind, Digester] = {}
+        self._objects: Mapping[Handle, Struct] = {}
+        self._applications: list[tuple[int, Application]] | None = None
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Capture:
+        """Open an archive. Raises as ``FossilizeArchive.open`` does."""
+        return cls(FossilizeArchive.open(path))
+
+    def close(self) -> None:
+        """Close the archive."""
+        self.archive.close()
+
+    def __enter__(self) -> Capture:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # Applications
+
+    @property
+    def application(self) -> Application:
+        """The application whose information stands first in the archive; an empty one if there is none that can be read."""
+        applications = self._read_applications()
+        return applications[0][1] if applications else Application()
+
+    def application_of(self, kind: PipelineKind, hash: int) -> Application:
+        """The first application that has a link to the pipeline; ``application`` if none has."""
+        applications = self._read_applications()
+        if len(applications) > 1:
+            for name, application in applications:
+                if self.archive.contains(Tag.APPLICATION_BLOB_LINK, link_hash(name, KIND_TAGS[kind], hash)):
+                    return application
+        return self.application
+
+    def _read_applications(self) -> list[tuple[int, Application]]:
+        if self._applications is None:
+            self._applications = []
+            for name in self.archive.hashes(Tag.APPLICATION_INFO):
+                try:
+                    _, info = parse_body(Tag.APPLICATION_INFO, self.archive.read(Tag.APPLICATION_INFO, name))
+                except ShaderkilnError:
+                    continue
+                assert isinstance(info, ApplicationInfo)
+                self._applications.append((name, application_of(info)))
+        return self._applications
+
+    # Pipelines
+
+    def pipelines(self) -> Iterator[tuple[PipelineKind, int]]:
+        """Kind and name of every pipeline, by kind and then in the order of the archive."""
+        for kind, tag in KIND_TAGS.items():
+            for hash in self.archive.hashes(tag):
+                yield kind, hash
+
+    def load(self, kind: PipelineKind, hash: int) -> PipelineDescription:
+        """A pipeline with every object that it reaches.
+
+        Raises NotFoundError if there is no such pipeline, and DamagedInputError that names the entry that is damaged or missing
+        and the entries that lead to it.
+        """
+        tag = KIND_TAGS[kind]
+        if not self.archive.contains(tag, hash):
+            raise NotFoundError(f"{self.archive.path}: no {kind} pipeline {hash:016x}")
+        loaded = self._load(tag, hash, keep=False)
+        objects: dict[Handle, Struct] = {}
+        try:
+            self._gather(loaded, tag, objects, [(tag, hash)])
+        except RecursionError:
+            raise DamagedInputError(f"{_entry(tag, hash)}: references are nested too deeply") from None
+        create_info = loaded.structure
+        assert isinstance(create_info, PipelineCreateInfo)
+        return PipelineDescription(f"{hash:016x}", kind, create_info, CapturedObjects(objects))
+
+    def cost(self, kind: PipelineKind, hash: int) -> int:
+        """Bytes of the pipeline's own shader modules as they are coded in the archive: an estimate of the time to compile it.
+
+        A module that is missing counts nothing; 0 for a pipeline that cannot be read.
+        """
+        try:
+            body = self.archive.read(KIND_TAGS[kind], hash)
+        except ShaderkilnError:
+            return 0
+        total = 0
+        for module in _MODULE_REFERENCE.findall(body):
+            try:
+                total += self.archive.raw_size(Tag.SHADER_MODULE, int(module, 16))
+            except ShaderkilnError:
+                continue
+        return total
+
+    def object_key(self, description: PipelineDescription) -> ObjectKey:
+        """The same key as ``canonical.object_key`` gives, with what this capture already knows. Only for its own descriptions."""
+        digester = self._digesters.get(description.kind)
+        if digester is None:
+            digester = self._digesters[description.kind] = Digester(self._resolve)
+        known = digester.known
+        if len(known) > KNOWN_DIGESTS:
+            known.clear()
+        self._objects = description.objects
+        if isinstance(description.objects, CapturedObjects):
+            for handle, head in description.objects.modules():
+                if handle not in known:
+                    coded = spirv_to_varint(head.code) if head.coded is None else head.coded
+                    known[handle] = module_digest(head.flags, head.code_size, coded)
+        return ObjectKey(digester.digest(description.create_info))
+
+    def _resolve(self, handle: Handle) -> Struct:
+        try:
+            return self._objects[handle]
+        except KeyError:
+            raise DamagedInputError(f"{handle!r} is missing") from None
+
+    def _gather(self, user: _Loaded, pipeline_tag: Tag, objects: dict[Handle, Struct], path: list[tuple[Tag, int]]) -> None:
+        """Add what an object refers to, dependencies first. ``path`` leads to the object."""
+        for handle in user.references:
+            if handle in objects:
+                continue
+            tag = _HANDLE_TAGS.get(type(handle))
+            if tag is None:
+                if type(handle) is structures.SamplerYcbcrConversionHandle:
+                    if user.conversion is not None:
+                        objects[handle] = user.conversion
+                    continue
+                tag = pipeline_tag
+            entry = (tag, handle.value)
+            if entry in path:
+                raise DamagedInputError(f"{_route(path)}: refers back to {_entry(*entry)}")
+            if len(path) > MAX_PIPELINE_DEPTH:
+                raise DamagedInputError(f"{_route(path)}: references are nested too deeply")
+            try:
+                loaded = self._load(tag, handle.value)
+            except NotFoundError:
+                raise DamagedInputError(f"{_route(path)}: refers to {_entry(*entry)}, which is missing") from None
+            except DamagedInputError as error:
+                raise DamagedInputError(f"{_route(path)}: refers to damaged {error}") from None
+            path.append(entry)
+            self._gather(loaded, pipeline_tag, objects, path)
+            path.pop()
+            objects[handle] = loaded.structure
+
+    def _load(self, tag: Tag, hash: int, *, keep: bool = True) -> _Loaded:
+        """An object from the cache or the archive."""
+        entry = (tag, hash)
+        loaded = self._cache.get(entry)
+        if loaded is not None:
+            self._cache.move_to_end(entry)
+            return loaded
+        payload = self.archive.read(tag, hash)
+        try:
+            loaded = _parse(tag, hash, payload)
+        except DamagedInputError as error:
+            raise DamagedInputError(f"{self.archive.path}: {_entry(tag, hash)}: {error}") from None
+        if keep and loaded.size <= CACHE_SIZE:
+            self._cache[entry] = loaded
+            self._cached_size += loaded.size
+            while self._cached_size > CACHE_SIZE:
+                self._cached_size -= self._cache.popitem(last=False)[1].size
+        return loaded
+
+
+def _parse(tag: Tag, hash: int, payload: bytes) -> _Loaded:
+    """An object and its references from a payload. Raises DamagedInputError."""
+    conversion: structures.SamplerYcbcrConversionCreateInfo | None = None
+    structure: Struct
+    if tag is Tag.SHADER_MODULE:
+        head = parse_module_head(payload)
+        name = head.handle
+        if head.coded is not None:
+            head = msgspec.structs.replace(head, coded=canonical_varint(head.coded, head.code_size))
+        structure, found, size = head, (), len(payload) + 512
+    else:
+        name, structure = parse_body(tag, payload)
+        if isinstance(structure, structures.SamplerCreateInfo):
+            structure, conversion = _with_conversion(structure, hash)
+        _require_modules(structure)
+        found, size = references(structure), 8 * len(payload) + 512
+    if name != hash:
+        raise DamagedInputError(f"the body is of {name:016x}")
+    return _Loaded(structure, found, conversion, size)
+
+
+def _with_conversion(
+    sampler: structures.SamplerCreateInfo, hash: int
+) -> tuple[structures.SamplerCreateInfo, structures.SamplerYcbcrConversionCreateInfo | None]:
+    """A sampler that refers to its conversion, under the sampler's own name, where Fossilize has it inside."""
+    chain: list[Struct] = []
+    conversion = None
+    for link in sampler.next:
+        if isinstance(link, structures.SamplerYcbcrConversionCreateInfo) and conversion is None:
+            conversion = link
+            chain.append(structures.SamplerYcbcrConversionInfo(structures.SamplerYcbcrConversionHandle(hash)))
+        else:
+            chain.append(link)
+    if conversion is None:
+        return sampler, None
+    return msgspec.structs.replace(sampler, next=tuple(chain)), conversion
+
+
+def _require_modules(structure: Struct) -> None:
+    """A stage without a shader module cannot be compiled."""
+    stages: tuple[structures.PipelineShaderStageCreateInfo, ...] = ()
+    if isinstance(structure, structures.ComputePipelineCreateInfo):
+        stages = (structure.stage,)
+    elif isinstance(structure, (structures.GraphicsPipelineCreateInfo, structures.RayTracingPipelineCreateInfoKHR)):
+        stages = structure.stages or ()
+    for number, stage in enumerate(stages):
+        if stage.module is None:
+            raise DamagedInputError(f"stage {number} has no shader module")
+
+
+def _entry(tag: Tag, hash: int) -> str:
+    return f"{tag.name.lower()} {hash:016x}"
+
+
+def _route(path: list[tuple[Tag, int]]) -> str:
+    shown = [_entry(tag, hash) for tag, hash in path]
+    return " -> ".join(shown if len(shown) <= 8 else [*shown[:4], "...", *shown[-3:]])
+
+
+def link_hash(application: int, tag: int, hash: int) -> int:
+    """The name of the entry that links an application's information to an object."""
+    hasher = Hasher()
+    hasher.u64(application)
+    hasher.u32(tag)
+    hasher.u64(hash)
+    return hasher.state
+
+
+def application_of(info: ApplicationInfo) -> Application:
+    """What recorded application information says. Bytes of names that are no UTF-8 become U+FFFD."""
+    features = []
+    if info.robust_buffer_access:
+        features.append("VkPhysicalDeviceFeatures.robustBufferAccess")
+    for structure in info.features:
+        if isinstance(structure, FeatureStructure):
+            name, members = FEATURE_MEMBERS[structure.s_type]
+            if name in _ROBUSTNESS:
+                enabled = zip(members, structure.values, strict=True)
+                features.extend(f"{name}.{member}" for member, value in enabled if value)
+    identity = ApplicationIdentity(
+        name=_clean(info.application_name),
+        version=info.application_version,
+        engine_name=_clean(info.engine_name),
+        engine_version=info.engine_version,
+    )
+    return Application(identity, info.api_version or 0, tuple(sorted(features)))
+
+
+def _clean(name: str | None) -> str:
+    return (name or "").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
