@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from psdb_support import APPLICATION, build, compiler, make, object_key
 
 from shaderkiln.databases.psdb import Outcome, Poison, Psdb, PsdbBuilder
@@ -38,49 +38,47 @@ class Builder(RuleBasedStateMachine):
                 self.builder.close()
             self.folder.cleanup()
 
-    @precondition(lambda self: self.builder is None)
-    @rule()
-    def open(self) -> None:
-        self.builder = PsdbBuilder(self.path, compiler(), APPLICATION)
-        self.present = set(self.committed)
-        self.poison = dict(self.committed_poison)
+    def open(self) -> PsdbBuilder:
+        if self.builder is None:
+            self.builder = PsdbBuilder(self.path, compiler(), APPLICATION)
+            self.present = set(self.committed)
+            self.poison = dict(self.committed_poison)
+            self.builder_knows()
+        return self.builder
 
-    @precondition(lambda self: self.builder is not None)
     @rule(number=NUMBERS)
     def add(self, number: int) -> None:
-        assert self.builder.add(*make(number)) == ()
+        builder = self.open()
+        assert builder.add(*make(number)) == ()
         self.present.add(number)
 
-    @precondition(lambda self: self.builder is not None)
     @rule(number=NUMBERS, signal=st.integers(0, 31), outcome=st.sampled_from(Outcome))
     def add_poison(self, number: int, signal: int, outcome: Outcome) -> None:
+        builder = self.open()
         self.poison[number] = Poison(object_key(number), "compute", str(number), outcome, signal, "build", "détail")
-        self.builder.add_poison(self.poison[number])
+        builder.add_poison(self.poison[number])
 
-    @precondition(lambda self: self.builder is not None)
     @rule(number=NUMBERS)
     def remove_poison(self, number: int) -> None:
-        assert self.builder.remove_poison(object_key(number)) == (number in self.poison)
+        builder = self.open()
+        assert builder.remove_poison(object_key(number)) == (number in self.poison)
         self.poison.pop(number, None)
 
-    @precondition(lambda self: self.builder is not None)
     @rule()
     def commit(self) -> None:
-        self.builder.commit()
+        self.open().commit()
         self.committed, self.committed_poison = set(self.present), dict(self.poison)
 
-    @precondition(lambda self: self.builder is not None)
     @rule()
     def close(self) -> None:
         self.commit()
         self.builder.close()
         self.builder = None
 
-    @precondition(lambda self: self.builder is not None)
     @rule()
     def kill(self) -> None:
         """What the system does with a dead process: nothing is committed, the lock is freed."""
-        builder = self.builder
+        builder = self.open()
         if builder._connection is not None and builder._connection.in_transaction:
             builder._connection.execute("ROLLBACK")
         builder._disconnect()
@@ -88,17 +86,15 @@ class Builder(RuleBasedStateMachine):
         builder._lock.release()
         self.builder = None
 
-    @precondition(lambda self: self.builder is not None)
     @rule()
     def abandon(self) -> None:
-        self.builder.abandon()
+        self.open().abandon()
         self.builder = None
         self.committed, self.committed_poison = set(self.finished or ()), dict(self.finished_poison)
 
-    @precondition(lambda self: self.builder is not None)
     @rule()
     def finish(self) -> None:
-        self.builder.finish()
+        self.open().finish()
         self.builder = None
         self.finished, self.finished_poison = set(self.present), dict(self.poison)
         self.committed, self.committed_poison = set(self.present), dict(self.poison)
@@ -117,7 +113,6 @@ class Builder(RuleBasedStateMachine):
             assert self.builder.poisoned(object_key(number)) == self.poison.get(number)
         assert [key for key, _ in self.builder.group_keys()] == sorted(object_key(number) for number in self.present)
 
-    @precondition(lambda self: hasattr(self, "path"))
     @rule()
     def read(self) -> None:
         if self.finished is None:
@@ -144,4 +139,4 @@ class Builder(RuleBasedStateMachine):
 
 
 TestBuilder = Builder.TestCase
-TestBuilder.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestBuilder.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
