@@ -45,10 +45,11 @@ vkCreatePipelineBinariesKHR vkDestroyPipelineBinaryKHR vkGetPipelineKeyKHR vkGet
 vkReleaseCapturedPipelineDataKHR vkGetPipelineExecutablePropertiesKHR vkGetPipelineExecutableStatisticsKHR
 vkGetPipelineExecutableInternalRepresentationsKHR
 """.split()
-# What a driver exports for a Vulkan loader (LoaderDriverInterface.md of the loader); not in the registry.
+# What a driver exports for a Vulkan loader (LoaderDriverInterface.md of the loader), and prctl of Linux; not in the registry.
 DRIVER_FUNCTIONS = """
 VkResult vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t *pVersion);
 PFN_vkVoidFunction vk_icdGetInstanceProcAddr(VkInstance instance, const char *pName);
+int prctl(int option, unsigned long arg2, unsigned long arg3, unsigned long arg4, unsigned long arg5);
 """
 # Structures of the API that descriptions never carry: outputs, object code, or data that only one run of one driver can know.
 NOT_DESCRIBED = {

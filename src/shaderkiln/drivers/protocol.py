@@ -6,11 +6,14 @@ each; ``Define`` and ``Forget`` have none.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from shaderkiln.capabilities import Capabilities
+from shaderkiln.errors import InvalidArgumentError
+from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import (
     ComputePipelineCreateInfo,
     DescriptorSetLayoutCreateInfo,
@@ -46,7 +49,9 @@ class Open(Struct, frozen=True, tag=True):
     features: tuple[str, ...] = ()
     """``VkStructure.member`` of each."""
     create_device: bool = True
-    """False: report the capabilities only."""
+    """False: report the capabilities only; the worker can be opened again."""
+    device_index: int = 0
+    """Position in the driver's own list of devices; ``DXGI_ERROR_NOT_FOUND`` past its end."""
 
 
 class Define(Struct, frozen=True, tag=True):
@@ -76,7 +81,7 @@ class Recreate(Struct, frozen=True, tag=True):
     request: int
     pipeline: AnyPipeline
     values: tuple[tuple[bytes, bytes], ...]
-    """Value keys and object code, in the order of the group."""
+    """Value keys and object code, in the order of the group; none asks for a pipeline that must not be found."""
 
 
 class Inspect(Struct, frozen=True, tag=True):
@@ -101,6 +106,8 @@ class Compiled(Struct, frozen=True, tag=True):
 
     request: int
     values: tuple[tuple[bytes, bytes], ...]
+    """Value keys and object code as the driver names and orders them. In the form ``pipeline-cache`` one value with the key b"",
+    which the receiver names; none in the form ``none`` or where nothing was to be kept."""
     seconds: float
     """Time of the creation call alone."""
     feedback_hit: bool | None = None
@@ -158,3 +165,48 @@ class Failed(Struct, frozen=True, tag=True):
 
 Request: TypeAlias = Open | Define | Forget | Compile | Recreate | Inspect
 Answer: TypeAlias = Opened | Compiled | Recreated | Inspected | Failed
+
+
+def _to_number(value: Any) -> int:
+    if isinstance(value, Handle):
+        return value.value
+    raise NotImplementedError(f"{type(value).__name__} is not part of any message")
+
+
+def _from_number(cls: type[Any], value: Any) -> Any:
+    if issubclass(cls, Handle):
+        return cls(value)
+    raise NotImplementedError(f"{cls.__name__} is not part of any message")
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_to_number)
+_decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {}
+
+
+def frame(message: Request | Answer) -> bytes:
+    """The message as one frame. Raises ``InvalidArgumentError`` if it is longer than ``MAXIMUM_FRAME``."""
+    payload = _encoder.encode(message)
+    if len(payload) > MAXIMUM_FRAME:
+        raise InvalidArgumentError(f"a message of {len(payload)} bytes is too long for a frame")
+    return len(payload).to_bytes(4, "little") + payload
+
+
+def decode_request(payload: bytes | bytearray | memoryview) -> Request:
+    """The request in a frame's payload. Raises ``InvalidArgumentError`` for anything else."""
+    return _decode("request", Request, payload)  # type: ignore[no-any-return]
+
+
+def decode_answer(payload: bytes | bytearray | memoryview) -> Answer:
+    """The answer in a frame's payload. Raises ``InvalidArgumentError`` for anything else."""
+    return _decode("answer", Answer, payload)  # type: ignore[no-any-return]
+
+
+def _decode(name: str, types: Any, payload: bytes | bytearray | memoryview) -> Any:
+    # A side needs one of the two; making a decoder reads the annotations of every structure.
+    decoder = _decoders.get(name)
+    if decoder is None:
+        decoder = _decoders[name] = msgspec.msgpack.Decoder(types, dec_hook=_from_number)
+    try:
+        return decoder.decode(payload)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise InvalidArgumentError(f"not a message: {error}") from error

@@ -1,0 +1,260 @@
+"""The parent's side of a driver worker: one process and its socket, never blocking, made for a ``selectors`` loop."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from select import poll
+
+from shaderkiln.drivers.protocol import MAXIMUM_FRAME, Answer, Request, decode_answer, frame
+from shaderkiln.errors import DriverError, InvalidArgumentError
+
+OUTPUT_KEPT = 4096
+"""Bytes of the process's standard error, from its end, that are kept."""
+_RECEIVED_AT_ONCE = 1 << 18
+_POLITE_SECONDS = 2.0
+
+
+def worker_arguments(icd: str, *, memory: int = 0) -> tuple[str, ...]:
+    """The command line of a worker for the driver at ``icd``; ``{fd}`` stands for the socket.
+
+    ``memory`` limits the process's private data, in bytes; 0: no limit.
+    """
+    command = (sys.executable, "-m", "shaderkiln.drivers.worker", "{fd}", icd)
+    return (*command, "--memory", str(memory)) if memory else command
+
+
+class WorkerProcess:
+    """A worker that was started with ``arguments``, in which ``{fd}`` is replaced by the number of its socket.
+
+    ``environment`` is the whole environment of the process. The search path of Python modules is added to it, so that the worker
+    finds this package. The process has no standard input and output, and a session of its own, so that Ctrl-C reaches only the
+    parent. Start it from a thread that lives as long as the worker may: the kernel ends it with its parent's thread.
+
+    Raises ``DriverError`` if the process cannot be started.
+    """
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        ours, theirs = socket.socketpair()
+        output, output_of_worker = os.pipe()
+        try:
+            # Whoever reads too late loses output; a worker that waits for a reader would lose time.
+            os.set_blocking(output_of_worker, False)
+            number = theirs.fileno()
+            self._process = subprocess.Popen(
+                [number_text.replace("{fd}", str(number)) for number_text in arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=output_of_worker,
+                env={**environment, "PYTHONPATH": os.pathsep.join(entry or "." for entry in sys.path)},
+                pass_fds=(number,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            os.close(output)
+            raise DriverError(f"cannot start a driver worker: {error}", code="VK_ERROR_INITIALIZATION_FAILED") from error
+        finally:
+            theirs.close()
+            os.close(output_of_worker)
+        ours.setblocking(False)
+        os.set_blocking(output, False)
+        self._socket = ours
+        self._output_file = output
+        self._output = bytearray()
+        self._to_send = bytearray()
+        self._received = bytearray()
+        self._closed = False
+        self.ended = False
+        """The worker's end of the socket is closed: it has ended or is about to; no more answers come."""
+        self.peak_memory = 0
+        """Largest resident size in bytes, known after ``close``."""
+        self.cpu_seconds = 0.0
+        """User and system time of the process, known after ``close``."""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def fileno(self) -> int:
+        """The socket: readable when answers wait or the worker has ended, to be written to where ``wants_write``."""
+        return self._socket.fileno()
+
+    @property
+    def wants_write(self) -> bool:
+        """Messages wait for room in the socket; call ``flush`` when it can be written."""
+        return bool(self._to_send)
+
+    def send(self, message: Request) -> None:
+        """Queue the message and send as much as there is room for. Messages to a worker that has ended are dropped."""
+        if not self.ended:
+            self._to_send += frame(message)
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what waits, as far as the socket takes it."""
+        try:
+            while self._to_send:
+                with memoryview(self._to_send) as waiting:
+                    count = self._socket.send(waiting)
+                del self._to_send[:count]
+        except BlockingIOError:
+            pass
+        except OSError:
+            # Its answers may still wait to be read, so this does not count as the end.
+            self._to_send.clear()
+
+    def receive(self) -> list[Answer]:
+        """The answers that have arrived; sets ``ended`` at the end of the worker. Never waits.
+
+        Raises ``DriverError`` for anything but answers.
+        """
+        self._drain_output()
+        while not self.ended:
+            try:
+                data = self._socket.recv(_RECEIVED_AT_ONCE)
+            except BlockingIOError:
+                break
+            except OSError:
+                data = b""
+            self._received += data
+            self.ended = not data
+            if len(data) < _RECEIVED_AT_ONCE:
+                break
+        return self._answers()
+
+    def _answers(self) -> list[Answer]:
+        answers: list[Answer] = []
+        received, start = self._received, 0
+        with memoryview(received) as view:
+            while len(received) - start >= 4:
+                length = int.from_bytes(view[start : start + 4], "little")
+                if length > MAXIMUM_FRAME:
+                    raise DriverError(f"the worker sent a frame of {length} bytes")
+                if len(received) - start - 4 < length:
+                    break
+                try:
+                    answers.append(decode_answer(view[start + 4 : start + 4 + length]))
+                except InvalidArgumentError as error:
+                    raise DriverError(f"the worker sent something else than an answer: {error}") from error
+                start += 4 + length
+        del received[:start]
+        return answers
+
+    def ask(self, message: Request, timeout: float = 120.0) -> Answer:
+        """Send one request and wait for its answer, ``Failed`` included. For simple callers, one request at a time.
+
+        Raises ``DriverError``: the worker ended (with its signal and last words), or gave no answer within ``timeout`` seconds.
+        """
+        self.send(message)
+        deadline = time.monotonic() + timeout
+        waiter = poll()
+        while True:
+            for answer in self.receive():
+                return answer
+            if self.ended:
+                how = self.close(kill=True)
+                raise DriverError(f"the driver's worker ended ({how}): {self.output or 'it wrote nothing'}")
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise DriverError(f"no answer from the driver's worker in {timeout:g} seconds", code="VK_TIMEOUT")
+            waiter.register(self.fileno(), 5 if self.wants_write else 1)
+            waiter.poll(left * 1000)
+            self.flush()
+
+    def _drain_output(self) -> None:
+        with contextlib.suppress(OSError):
+            while not self._closed and (data := os.read(self._output_file, 1 << 16)):
+                self._output += data
+                del self._output[:-OUTPUT_KEPT]
+
+    @property
+    def output(self) -> str:
+        """The end of what the process has written to standard error, at most ``OUTPUT_KEPT`` bytes."""
+        self._drain_output()
+        return self._output.decode("utf-8", "replace").strip()
+
+    def kill(self) -> None:
+        """End the process at once. The end shows as ``ended`` in a later ``receive``."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
+
+    def close(self, kill: bool = False) -> str:
+        """End the process, politely unless ``kill``, and release everything. How it ended: ``SIGABRT``, or ``exit status 0``.
+
+        A worker that has ended by itself keeps its own way to end. A polite end lets the driver finish what it writes.
+        """
+        if self._closed:
+            return self.how_it_ended
+        if kill and not self.ended:
+            self.kill()
+        self._to_send.clear()
+        # Sees the end of requests; answers that nobody will read must not keep it from ending.
+        self._socket.close()
+        seconds = _POLITE_SECONDS
+        pid = self._process.pid
+        status, usage = 0, None
+        deadline = time.monotonic() + seconds
+        pause = 0.0005
+        while self._process.returncode is None:
+            try:
+                done, status, usage = os.wait4(pid, os.WNOHANG)
+            except ChildProcessError:
+                self._process.returncode = -signal.SIGKILL
+                break
+            if done:
+                self._process.returncode = os.waitstatus_to_exitcode(status)
+                break
+            if time.monotonic() > deadline:
+                self.kill()
+            self._drain_output()
+            time.sleep(pause)
+            pause = min(pause * 2, 0.02)
+        if usage is not None:
+            self.peak_memory = usage.ru_maxrss * 1024
+            self.cpu_seconds = usage.ru_utime + usage.ru_stime
+        self._drain_output()
+        self._closed = True
+        self.ended = True
+        os.close(self._output_file)
+        return self.how_it_ended
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit status, or the negative number of the signal; None before ``close``."""
+        return self._process.returncode
+
+    @property
+    def how_it_ended(self) -> str:
+        code = self._process.returncode
+        if code is None:
+            return "running"
+        if code >= 0:
+            return f"exit status {code}"
+        try:
+            return signal.Signals(-code).name
+        except ValueError:
+            return f"signal {-code}"
+
+    def __enter__(self) -> WorkerProcess:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close(kill=exception[0] is not None)
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            self.close(kill=True)
+
+
+def ask_once(arguments: Sequence[str], environment: Mapping[str, str], message: Request, seconds: float = 120.0) -> Answer:
+    """The answer of a new worker to one request, ``Failed`` included. Raises ``DriverError`` as ``WorkerProcess.ask`` does."""
+    with WorkerProcess(arguments, environment) as worker:
+        return worker.ask(message, seconds)

@@ -1,0 +1,257 @@
+"""An instance of the loaded driver, one of its devices, and everything that the device says about itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from shaderkiln.capabilities import Capabilities
+from shaderkiln.drivers.icd import Commands, Driver
+from shaderkiln.errors import DriverError, NotFoundError
+from shaderkiln.vulkan_registry import constants as vk
+from shaderkiln.vulkan_registry._device import EXTENSIONS, FEATURES, PROPERTIES
+from shaderkiln.vulkan_registry._vulkan import ffi
+
+API_VERSION_1_1 = 1 << 22 | 1 << 12
+API_VERSION_1_2 = 1 << 22 | 2 << 12
+API_VERSION_1_3 = 1 << 22 | 3 << 12
+API_VERSION_1_4 = 1 << 22 | 4 << 12
+
+BINARY_FORM = "pipeline-binary"
+CACHE_FORM = "pipeline-cache"
+NO_FORM = "none"
+
+
+def result_name(result: int) -> str:
+    """The VkResult's name, or ``VkResult(n)`` for a value that the registry does not have."""
+    return vk.NAMES["VkResult"].get(result, f"VkResult({result})")
+
+
+def check(result: int, command: str) -> None:
+    """Raise ``DriverError`` for anything but VK_SUCCESS."""
+    if result != vk.VK_SUCCESS:
+        name = result_name(result)
+        raise DriverError(f"{command} gave {name}", code=name)
+
+
+def enumerate_all(
+    command: str, c_type: str, ask: Callable[[Any, Any], int], prepare: Callable[[Any], None] | None = None
+) -> Any:
+    """The two-call pattern: all items of ``c_type`` as long as the driver says, read again if it grew in between."""
+    count = ffi.new("uint32_t *")
+    while True:
+        check(ask(count, ffi.NULL), command)
+        length = count[0]
+        items = ffi.new(f"{c_type}[]", length)
+        if prepare:
+            for index in range(length):
+                prepare(items[index])
+        result = ask(count, items)
+        if result != vk.VK_INCOMPLETE:
+            check(result, command)
+            return list(items)[: count[0]]
+
+
+class Chain:
+    """Structures linked by pNext, allocated here and written by the driver."""
+
+    def __init__(self) -> None:
+        self.structures: dict[str, Any] = {}
+        self.first: Any = ffi.NULL
+
+    def add(self, c_name: str, structure_type: int) -> Any:
+        memory = ffi.new(f"{c_name} *")
+        memory.sType = structure_type
+        memory.pNext = self.first
+        self.first = memory
+        self.structures[c_name] = memory
+        return memory
+
+
+class PhysicalDevice:
+    """One device of the driver, before it is opened.
+
+    Raises ``NotFoundError`` where the driver has no device with that index, ``DriverError`` where it fails.
+    """
+
+    def __init__(self, driver: Driver, index: int = 0) -> None:
+        none = driver.commands()
+        version = ffi.new("uint32_t *", 1 << 22)
+        try:
+            check(none.vkEnumerateInstanceVersion(version), "vkEnumerateInstanceVersion")
+        except DriverError as error:
+            if error.code != "VK_ERROR_EXTENSION_NOT_PRESENT":
+                raise
+        if version[0] < API_VERSION_1_1:
+            raise DriverError("the driver is older than Vulkan 1.1", code="VK_ERROR_INCOMPATIBLE_DRIVER")
+        instance_version = min(version[0], API_VERSION_1_4)
+        name = ffi.new("char[]", b"shaderkiln")
+        application = ffi.new("VkApplicationInfo *", {"pApplicationName": name, "apiVersion": instance_version})
+        create = ffi.new("VkInstanceCreateInfo *", {"sType": vk.VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO})
+        create.pApplicationInfo = application
+        created = ffi.new("VkInstance *")
+        check(none.vkCreateInstance(create, ffi.NULL, created), "vkCreateInstance")
+        self.instance = created[0]
+        self.commands: Commands = driver.commands(self.instance)
+        try:
+            self._choose(index, instance_version)
+        except BaseException:
+            self.destroy()
+            raise
+
+    def _choose(self, index: int, instance_version: int) -> None:
+        devices = enumerate_all(
+            "vkEnumeratePhysicalDevices",
+            "VkPhysicalDevice",
+            lambda count, items: self.commands.vkEnumeratePhysicalDevices(self.instance, count, items),
+        )
+        if index >= len(devices):
+            raise NotFoundError(f"the driver has {len(devices)} devices, there is none with index {index}")
+        self.handle = devices[index]
+        base = ffi.new("VkPhysicalDeviceProperties *")
+        self.commands.vkGetPhysicalDeviceProperties(self.handle, base)
+        if base.apiVersion < API_VERSION_1_1:
+            raise DriverError("the device is older than Vulkan 1.1", code="VK_ERROR_INCOMPATIBLE_DRIVER")
+        self.device_api_version = int(base.apiVersion)
+        self.api_version = min(self.device_api_version, instance_version)
+        found = enumerate_all(
+            "vkEnumerateDeviceExtensionProperties",
+            "VkExtensionProperties",
+            lambda count, items: self.commands.vkEnumerateDeviceExtensionProperties(self.handle, ffi.NULL, count, items),
+        )
+        self.extensions = frozenset(_text(item.extensionName) for item in found)
+
+    def destroy(self) -> None:
+        self.commands.vkDestroyInstance(self.instance, ffi.NULL)
+
+    def has(self, version: int, extensions: Iterable[str]) -> bool:
+        """Whether the device has something that came with this core version (0: none) or any of these extensions."""
+        return bool(version and version <= self.api_version) or not self.extensions.isdisjoint(extensions)
+
+    def features(self, use: Callable[[str], bool]) -> tuple[Any, Chain]:
+        """VkPhysicalDeviceFeatures2 and its chain, filled in by the driver; ``use`` chooses the structures by name."""
+        chain = Chain()
+        for name, (structure_type, version, extensions, _) in FEATURES.items():
+            if self.has(version, extensions) and use(name):
+                chain.add(name, structure_type)
+        features = ffi.new("VkPhysicalDeviceFeatures2 *", {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2})
+        features.pNext = chain.first
+        self.commands.vkGetPhysicalDeviceFeatures2(self.handle, features)
+        return features, chain
+
+    def capabilities(self) -> Capabilities:
+        """Everything the device reports. The object code form is what it offers; only a compile shows whether it is kept."""
+        chain = Chain()
+        for name, (structure_type, version, extensions, _) in PROPERTIES.items():
+            if self.has(version, extensions):
+                chain.add(name, structure_type)
+        outer = ffi.new("VkPhysicalDeviceProperties2 *", {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2})
+        outer.pNext = chain.first
+        self.commands.vkGetPhysicalDeviceProperties2(self.handle, outer)
+        base = outer.properties
+        properties: dict[str, int | float] = {}
+        for c_name, memory in (
+            ("VkPhysicalDeviceLimits", base.limits),
+            ("VkPhysicalDeviceSparseProperties", base.sparseProperties),
+        ):
+            for member, field in ffi.typeof(c_name).fields:
+                if field.type.kind == "primitive":
+                    properties[f"{c_name}.{member}"] = getattr(memory, member)
+                elif field.type.kind == "array":
+                    # Three sizes of a compute grid, two of a range: one entry each.
+                    for index, value in enumerate(getattr(memory, member)):
+                        properties[f"{c_name}.{member}[{index}]"] = value
+        for c_name, memory in chain.structures.items():
+            for member in PROPERTIES[c_name][3]:
+                properties[f"{c_name}.{member}"] = getattr(memory, member)
+        features_2, feature_chain = self.features(lambda name: True)
+        features = {
+            f"VkPhysicalDeviceFeatures.{member}"
+            for member in FEATURE_MEMBERS
+            if getattr(features_2.features, member)
+        }  # fmt: skip
+        for c_name, memory in feature_chain.structures.items():
+            features.update(f"{c_name}.{member}" for member in FEATURES[c_name][3] if getattr(memory, member))
+        driver = chain.structures.get("VkPhysicalDeviceVulkan12Properties") or chain.structures.get(
+            "VkPhysicalDeviceDriverProperties"
+        )
+        binaries = "VkPhysicalDevicePipelineBinaryFeaturesKHR.pipelineBinaries" in features
+        return Capabilities(
+            api_version=self.api_version,
+            vendor_id=base.vendorID,
+            device_id=base.deviceID,
+            device_name=_text(base.deviceName),
+            device_type=base.deviceType,
+            driver_version=base.driverVersion,
+            driver_id=driver.driverID if driver is not None else 0,
+            driver_name=_text(driver.driverName) if driver is not None else "",
+            driver_info=_text(driver.driverInfo) if driver is not None else "",
+            cache_uuid=bytes(base.pipelineCacheUUID),
+            extensions=self.extensions,
+            features=frozenset(features),
+            properties=properties,
+            object_code_form=BINARY_FORM if binaries else CACHE_FORM,
+        )
+
+    def usable_extensions(self) -> frozenset[str]:
+        """The extensions that can be enabled together on a device of an instance that has no extensions of its own."""
+        usable = {name for name in self.extensions if name in EXTENSIONS and name not in NEVER_ENABLED}
+        while True:
+            kept = {name for name in usable if self._satisfied(EXTENSIONS[name], usable)}
+            if kept == usable:
+                return frozenset(kept)
+            usable = kept
+
+    def _satisfied(self, depends: str, enabled: set[str]) -> bool:
+        """Evaluate the registry's notation: names joined by ``+`` (and) and ``,`` (or), in parentheses; equal precedence."""
+        if not depends:
+            return True
+        tokens = re.findall(r"[\w:]+|[+,()]", depends)
+        position = 0
+
+        def name(token: str) -> bool:
+            if match := re.fullmatch(r"VK_(?:BASE_|COMPUTE_|GRAPHICS_)?VERSION_(\d+)_(\d+)", token):
+                return self.api_version >= int(match[1]) << 22 | int(match[2]) << 12
+            # A feature that an extension depends on is enabled with all others.
+            return "::" in token or token in enabled
+
+        def expression() -> bool:
+            nonlocal position
+            value = term()
+            while position < len(tokens) and tokens[position] in "+,":
+                operator = tokens[position]
+                position += 1
+                other = term()
+                value = (value and other) if operator == "+" else (value or other)
+            return value
+
+        def term() -> bool:
+            nonlocal position
+            token = tokens[position]
+            position += 1
+            if token != "(":
+                return name(token)
+            value = expression()
+            position += 1
+            return value
+
+        return expression()
+
+
+def _text(characters: Any) -> str:
+    data: bytes = ffi.string(characters)
+    return data.decode("utf-8", "replace")
+
+
+FEATURE_MEMBERS: tuple[str, ...] = tuple(member for member, _ in ffi.typeof("VkPhysicalDeviceFeatures").fields)
+
+NEVER_ENABLED = frozenset(
+    {
+        "VK_EXT_buffer_device_address",  # excludes VK_KHR_buffer_device_address and the core feature
+        "VK_AMD_negative_viewport_height",  # excludes VK_KHR_maintenance1 and Vulkan 1.1
+        # These prepare the device for examining crashes and may put markers into the code; no pipeline depends on them.
+        "VK_NV_device_diagnostics_config",
+        "VK_NV_device_diagnostic_checkpoints",
+    }
+)
