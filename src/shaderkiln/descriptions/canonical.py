@@ -1,14 +1,14 @@
 """The key of a pipeline: a digest of everything that it says and refers to, whatever it came from.
 
-Every object has a digest, SHA-256 over a prefix and the msgpack encoding of its structure, in which each handle is replaced by the
-digest of what it refers to and each pNext chain is sorted by structure type. A pipeline's digest is its object key. So the key
-does not depend on the source's names of objects, on the order of chains or on how a file is formatted, and it changes with every
-field of every object that can be reached. Entry point names, specialization data, all create flags (also those that only ask for
-statistics), base pipelines and structures that are not known here are part of it; what the device was created with is not: that
-belongs to the identity of the compiler.
+Every object has a digest, SHA-256 over a prefix and the msgpack encoding of its structure, in which each handle is replaced by
+the digest of what it refers to and each pNext chain is sorted by structure type. A pipeline's digest is its object key. So the
+key does not depend on the source's names of objects, on the order of chains or on how a file is formatted, and it changes with
+every field of every object that can be reached. Entry point names, specialization data, all create flags (also those that only
+ask for statistics), base pipelines and structures that are not known here are part of it; what the device was created with is
+not: that belongs to the identity of the compiler.
 
-A shader module's digest is taken over its words coded as LEB128, which is what Fossilize archives hold, so that a module need not
-be decoded to be compared.
+A shader module's digest is taken over its words coded as LEB128, which is what Fossilize archives hold, so that a module need
+not be decoded to be compared.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MODULE_PREFIX: Final = b"shaderkiln module 1\0"
 class Digester:
     """Digests of the objects of one source. Not for use by several threads at once.
 
-    ``resolve`` gives the object that a handle refers to; ``known`` holds digests already taken, by handle, and gets the new ones.
+    ``resolve`` gives the object that a handle refers to; ``known`` holds digests already taken and gets the new ones.
     """
 
     def __init__(self, resolve: Callable[[Handle], Struct], known: dict[Handle, bytes] | None = None) -> None:
@@ -112,7 +112,7 @@ def canonical_varint(coded: bytes, code_size: int) -> bytes:
 
 
 def sorted_chains(structure: Any) -> Any:
-    """The same structure with every pNext chain in it sorted by structure type, and the text of unknown structures normalised."""
+    """The same structure with every pNext chain in it sorted by structure type, and unknown structures' text normalised."""
     cls = type(structure)
     plan = _PLANS.get(cls)
     if plan is None:

@@ -94,16 +94,19 @@ class _Loaded(Struct, frozen=True):
 class Capture:
     """A Fossilize archive, open as a source of pipelines; a context manager. Not for use by several threads at once.
 
-    Memory does not grow with the number of pipelines. A damaged entry is an error of the pipelines that need it, and of no others.
+    Memory does not grow with the number of pipelines. A damaged entry is an error of the pipelines that need it, of no others.
     """
 
     def __init__(self, archive: FossilizeArchive) -> None:
         self.archive = archive
+        self.path = archive.path
+        self.application = next((application for _, application in self._read_applications()), Application())
+        """The application whose information stands first in the archive; an empty one if there is none that can be read."""
         self._cache: OrderedDict[tuple[Tag, int], _Loaded] = OrderedDict()
         self._cached_size = 0
         self._digesters: dict[PipelineKind, Digester] = {}
         self._objects: Mapping[Handle, Struct] = {}
-        self._applications: list[tuple[int, Application]] | None = None
+        self._applications: tuple[tuple[int, Application], ...] | None = None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Capture:
@@ -122,32 +125,25 @@ class Capture:
 
     # Applications
 
-    @property
-    def application(self) -> Application:
-        """The application whose information stands first in the archive; an empty one if there is none that can be read."""
-        applications = self._read_applications()
-        return applications[0][1] if applications else Application()
-
     def application_of(self, kind: PipelineKind, hash: int) -> Application:
         """The first application that has a link to the pipeline; ``application`` if none has."""
-        applications = self._read_applications()
-        if len(applications) > 1:
-            for name, application in applications:
+        if self._applications is None:
+            self._applications = tuple(self._read_applications())
+        if len(self._applications) > 1:
+            for name, application in self._applications:
                 if self.archive.contains(Tag.APPLICATION_BLOB_LINK, link_hash(name, KIND_TAGS[kind], hash)):
                     return application
         return self.application
 
-    def _read_applications(self) -> list[tuple[int, Application]]:
-        if self._applications is None:
-            self._applications = []
-            for name in self.archive.hashes(Tag.APPLICATION_INFO):
-                try:
-                    _, info = parse_body(Tag.APPLICATION_INFO, self.archive.read(Tag.APPLICATION_INFO, name))
-                except ShaderkilnError:
-                    continue
-                assert isinstance(info, ApplicationInfo)
-                self._applications.append((name, application_of(info)))
-        return self._applications
+    def _read_applications(self) -> Iterator[tuple[int, Application]]:
+        """Every application whose information can be read, under the name of its entry."""
+        for name in self.archive.hashes(Tag.APPLICATION_INFO):
+            try:
+                _, info = parse_body(Tag.APPLICATION_INFO, self.archive.read(Tag.APPLICATION_INFO, name))
+            except ShaderkilnError:
+                continue
+            if isinstance(info, ApplicationInfo):
+                yield name, application_of(info)
 
     # Pipelines
 
@@ -194,7 +190,7 @@ class Capture:
         return total
 
     def object_key(self, description: PipelineDescription) -> ObjectKey:
-        """The same key as ``canonical.object_key`` gives, with what this capture already knows. Only for its own descriptions."""
+        """The key that ``canonical.object_key`` gives, by what is known already. Only for this capture's own descriptions."""
         digester = self._digesters.get(description.kind)
         if digester is None:
             digester = self._digesters[description.kind] = Digester(self._resolve)
@@ -267,12 +263,13 @@ def _parse(tag: Tag, hash: int, payload: bytes) -> _Loaded:
     """An object and its references from a payload. Raises DamagedInputError."""
     conversion: structures.SamplerYcbcrConversionCreateInfo | None = None
     structure: Struct
+    found: tuple[Handle, ...] = ()
     if tag is Tag.SHADER_MODULE:
         head = parse_module_head(payload)
         name = head.handle
         if head.coded is not None:
             head = msgspec.structs.replace(head, coded=canonical_varint(head.coded, head.code_size))
-        structure, found, size = head, (), len(payload) + 512
+        structure, size = head, len(payload) + 512
     else:
         name, structure = parse_body(tag, payload)
         if isinstance(structure, structures.SamplerCreateInfo):

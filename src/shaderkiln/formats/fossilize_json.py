@@ -1,15 +1,15 @@
 """The bodies of Fossilize entries as typed descriptions, and back, byte for byte as Fossilize's recorder writes them.
 
-A body is ``{"version":6,"<group>":{"<16 hex digits>":{...}}}``; a shader module's is followed by a zero byte and its coded words.
-Names of members are those of the C members without Hungarian prefix; what differs, and the order of writing, stands in
-``_LAYOUT``. Source: the bodies and the serializer of the Fossilize project.
+A body is ``{"version":6,"<group>":{"<16 hex digits>":{...}}}``; a shader module's is followed by a zero byte and its words.
+Members are named as in C, without Hungarian prefix; exceptions and the order of writing stand in ``_LAYOUT``. Source: the bodies
+and the serializer of the Fossilize project.
 
 Nothing that a body says is lost:
 
 - A structure of a pNext chain that is not known, not allowed at that place by the registry, or that says something its type
   cannot hold (a count without its array), becomes an ``UnknownStructure`` with its text.
-- Unknown members of a known structure are gathered in one ``UnknownStructure`` of type ``UNKNOWN_MEMBERS`` at the end of the chain
-  of the nearest structure that has one; members of structures inside it stand under the name (and index) that leads to them.
+- Unknown members of a known structure are gathered in one ``UnknownStructure`` of type ``UNKNOWN_MEMBERS`` at the end of the
+  chain of the nearest structure that has one; members of structures in it stand under the name (and index) that leads to them.
 
 ``Coverage`` counts both. What is not kept: white space, the order of members, an empty array where none is the same, and of
 members that stand twice the first. Single-precision numbers are rounded as C would.
@@ -160,8 +160,8 @@ FEATURE_MEMBERS: Final[dict[int, tuple[str, tuple[str, ...]]]] = {
 # that stand in chains start with sType unless it stands elsewhere; pNext is last. A structure that is not here (Fossilize does
 # not record it) has its C members in their order.
 _LAYOUT: Final[dict[str, str]] = {
-    "SamplerCreateInfo": "flags minFilter magFilter maxAnisotropy compareOp anisotropyEnable mipmapMode addressModeU addressModeV"
-    " addressModeW borderColor unnormalizedCoordinates compareEnable mipLodBias minLod maxLod",
+    "SamplerCreateInfo": "flags minFilter magFilter maxAnisotropy compareOp anisotropyEnable mipmapMode addressModeU"
+    " addressModeV addressModeW borderColor unnormalizedCoordinates compareEnable mipLodBias minLod maxLod",
     "SamplerBorderColorComponentMappingCreateInfoEXT": "srgb components",
     "SamplerYcbcrConversionCreateInfo": "format ycbcrModel ycbcrRange components xChromaOffset yChromaOffset chromaFilter"
     " forceExplicitReconstruction",
@@ -172,7 +172,8 @@ _LAYOUT: Final[dict[str, str]] = {
     "RenderPassCreateInfo": "flags dependencies? attachments? subpasses",
     "RenderPassCreateInfo2": "flags correlatedViewMasks? dependencies? attachments? subpasses",
     "SubpassDependency": "dependencyFlags dstAccessMask srcAccessMask dstStageMask srcStageMask dstSubpass srcSubpass",
-    "SubpassDependency2": "dependencyFlags dstAccessMask srcAccessMask dstStageMask srcStageMask dstSubpass srcSubpass viewOffset",
+    "SubpassDependency2": "dependencyFlags dstAccessMask srcAccessMask dstStageMask srcStageMask dstSubpass srcSubpass"
+    " viewOffset",
     "AttachmentDescription": "flags format finalLayout initialLayout loadOp storeOp samples stencilLoadOp stencilStoreOp",
     "AttachmentDescription2": "flags format finalLayout initialLayout loadOp storeOp samples stencilLoadOp stencilStoreOp",
     "SubpassDescription": "flags pipelineBindPoint preserveAttachments? inputAttachments? colorAttachments? resolveAttachments"
@@ -236,7 +237,7 @@ _WIDE: Final = frozenset(
 
 
 class _Bad(Exception):
-    """A value that cannot be read; ``path`` leads to it. ``chained`` says that it is only this description that cannot hold it."""
+    """A value that cannot be read; ``path`` leads to it. ``unholdable``: the structure is right, its class cannot hold it."""
 
     def __init__(self, reason: str, *, unholdable: bool = False) -> None:
         super().__init__(reason)
@@ -346,7 +347,10 @@ def _write_handle(value: Handle | None, _unknown: dict[str, Any]) -> str:
 
 
 def float_text(value: float) -> str:
-    """A number as Fossilize's JSON writer has it: shortest digits, a fixed point from 1e-6 to 1e21. InvalidArgumentError if not finite."""
+    """A number as Fossilize's JSON writer has it: shortest digits, a fixed point from 1e-6 to 1e21.
+
+    Raises InvalidArgumentError if it is not finite.
+    """
     text = repr(value)
     if "e" not in text:
         if "n" in text:
@@ -842,7 +846,9 @@ def parse_body(tag: Tag, payload: bytes) -> tuple[int, Struct]:
     """The object that an entry's payload describes, and the name that the body gives it.
 
     The name is 0 for application information, links and bucket information, whose bodies have none. Objects are structures of
-    ``vulkan_registry.structures``, ``ApplicationInfo``, ``ApplicationLink`` or ``OpaqueBody``. Raises DamagedInputError that says where.
+    ``vulkan_registry.structures``, ``ApplicationInfo``, ``ApplicationLink`` or ``OpaqueBody``.
+
+    Raises DamagedInputError that says where.
     """
     if tag is Tag.BUCKET_INFO:
         return 0, OpaqueBody(payload)
