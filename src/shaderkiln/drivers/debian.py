@@ -7,6 +7,7 @@ for the same mirror.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -62,6 +63,8 @@ class DebFile:
     uri: str
     size: int
     """Bytes."""
+    sha256: str
+    """Of the file, in hexadecimal, from the signed package list."""
 
 
 def parse_os_release(text: str) -> dict[str, str]:
@@ -162,18 +165,21 @@ def format_deb822_sources(sources: Iterable[AptSource], architecture: str) -> st
 def parse_print_uris(text: str) -> tuple[DebFile, ...]:
     """The package files in the output of ``apt-get --print-uris``; other lines (messages) are left out.
 
-    Raises FetchError for a line that names a package file in a way that could leave the folder it is put into.
+    Raises FetchError for a line that names a package file in a way that could leave the folder it is put into, or
+    without SHA-256.
     """
     files = []
     for line in text.splitlines():
-        match = re.fullmatch(r"'([^']+)' (\S+\.deb) (\d{1,15})(?: \S*)?\s*", line)
+        match = re.fullmatch(r"'([^']+)' (\S+\.deb) (\d{1,15})(?: SHA256:([0-9a-f]{64}))?(?: \S*)?\s*", line)
         if not match:
             continue
         file_name = match[2]
         parts = file_name.removesuffix(".deb").split("_")
         if "/" in file_name or file_name.startswith(".") or len(parts) != 3 or not all(parts):
             raise FetchError(f"apt names a package file in an unexpected way: {file_name!r}")
-        files.append(DebFile(parts[0], unquote(parts[1]), parts[2], file_name, match[1], int(match[3])))
+        if not match[4]:
+            raise FetchError(f"the package list of the mirror has no SHA-256 for {file_name}")
+        files.append(DebFile(parts[0], unquote(parts[1]), parts[2], file_name, match[1], int(match[3]), match[4]))
     return tuple(files)
 
 
@@ -193,7 +199,7 @@ def explain_apt_failure(messages: str, what: str) -> str:
         advice = "the suite does not have it on this mirror"
     elif re.search(r"(?i)does not have a Release file|404", messages):
         advice = f"the mirror does not have this suite; set {MIRROR_VARIABLE} to the URI of a complete Debian mirror"
-    elif re.search(r"(?i)no space left|not enough free space", messages):
+    elif re.search(r"(?i)no space left|enough free space", messages):
         advice = "free some space on that file system"
     elif re.search(r"(?i)resolv|connect|failed to fetch|timed out|unreachable|network", messages):
         advice = (
@@ -241,23 +247,20 @@ class PrivateApt:
 
     def closure(self, suite: str, packages: Sequence[str]) -> tuple[DebFile, ...]:
         """The packages and all that they depend on, beyond OF_THE_SYSTEM, without the NOT_UNPACKED ones."""
-        arguments = ["install", "--print-uris", "-qq", "-t", suite, *packages]
+        arguments = ["install", "--print-uris", "-o", "Acquire::ForceHash=SHA256", "-qq", "-t", suite, *packages]
         files = parse_print_uris(self._apt_get(arguments, f"resolving {' '.join(packages)}"))
         return tuple(sorted((f for f in files if not NOT_UNPACKED.fullmatch(f.name)), key=lambda f: f.name))
 
     def download(self, files: Sequence[DebFile], progress: Progress | None = None) -> list[Path]:
         """Fetches the files of a closure, verified by apt against the signed lists; their paths in the same order."""
         archives = self._folder / "cache" / "archives"
-        # apt keeps files that are already there and whole, and goes on with those that are not.
-        self._apt_get(
-            ["download", *(f"{f.name}:{f.architecture}={f.version}" for f in files)],
-            "downloading the packages",
-            progress,
-            archives,
-        )
+        wanted = [f for f in files if not is_whole(archives / f.file_name, f)]
+        if wanted:
+            names = [f"{f.name}:{f.architecture}={f.version}" for f in wanted]
+            self._apt_get(["download", *names], "downloading the packages", progress, archives)
         paths = [archives / f.file_name for f in files]
         for path, file in zip(paths, files, strict=True):
-            if not _is_complete(path, file.size):
+            if file in wanted and not is_whole(path, file):
                 raise FetchError(f"downloading {file.name} failed: {path} is missing or incomplete; run it again")
         return paths
 
@@ -326,6 +329,20 @@ class PrivateApt:
             return output.read(1 << 24)
 
 
+def is_whole(path: Path, file: DebFile) -> bool:
+    """Whether the file is there as the package list says; one of the right size but other content is removed."""
+    try:
+        if path.stat().st_size != file.size:
+            return False
+        with path.open("rb") as stream:
+            whole = hashlib.file_digest(stream, "sha256").hexdigest() == file.sha256
+    except OSError:
+        return False
+    if not whole:
+        path.unlink(missing_ok=True)
+    return whole
+
+
 def unpack(archives: Sequence[Path], root: Path, progress: Progress | None = None) -> None:
     """Unpacks package files into ``root`` with dpkg-deb, without documentation and translations. Raises FetchError."""
     for number, archive in enumerate(archives):
@@ -370,13 +387,6 @@ Acquire::https::Timeout "30";
 APT::Get::AllowUnauthenticated "false";
 APT::Sandbox::User "root";
 """
-
-
-def _is_complete(path: Path, size: int) -> bool:
-    try:
-        return path.stat().st_size == size
-    except OSError:
-        return False
 
 
 def _stanzas(text: str) -> Iterable[dict[str, str]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import os
 import re
 import shutil
@@ -243,6 +242,8 @@ class DriverPackages:
         )
         state = self._cache / suite
         with _lock_file(self._cache / f"{suite}.lock", fcntl.LOCK_EX, wait=True):
+            if existing is None and (made := self._existing(name)):
+                return made  # By another process, while this one waited.
             apt = debian.PrivateApt(state, sources)
             apt.update(progress)
             wanted = ["mesa-vulkan-drivers"]
@@ -263,10 +264,7 @@ class DriverPackages:
                 root = scratch / "new" / "root"
                 root.mkdir(parents=True)
                 debian.unpack(archives, root, progress)
-                debs = tuple(
-                    Deb(f.name, f.version, f.architecture, _sha256(path), f.size)
-                    for f, path in zip(files, archives, strict=True)
-                )
+                debs = tuple(Deb(f.name, f.version, f.architecture, f.sha256, f.size) for f in files)
                 manifest = describe_root(name, root, suite=suite, architecture=apt.architecture, debs=debs)
                 self._install(folder, scratch, manifest)
             shutil.rmtree(state, ignore_errors=True)
@@ -324,9 +322,9 @@ class DriverPackages:
     @contextlib.contextmanager
     def _scratch(self, name: str) -> Iterator[Path]:
         """A folder beside the packages; what a killed call left there is removed first."""
-        for left in self.folder.glob(f".{name}.*.partial"):
+        for left in self.folder.glob(f".{name}~*.partial"):
             shutil.rmtree(left, ignore_errors=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".partial", dir=self.folder))
+        scratch = Path(tempfile.mkdtemp(prefix=f".{name}~", suffix=".partial", dir=self.folder))
         try:
             yield scratch
         finally:
@@ -519,11 +517,6 @@ def _os_release() -> dict[str, str]:
         except OSError:
             continue
     return {}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _sync_folder(folder: Path) -> None:

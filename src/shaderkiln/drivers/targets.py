@@ -154,10 +154,10 @@ def family_of_device(device_name: str, vendor_id: int) -> str:
     in parentheses left out, lower case, every run of other characters than letters and digits one hyphen, at most 64
     characters: ``NVIDIA H200`` is ``nvidia-h200``.
     """
-    name = re.sub(r"\((?:R|TM|C)\)", " ", device_name, flags=re.IGNORECASE)
-    if match := re.search(r"\bRADV ([A-Z0-9_]+)\b", name):
+    name = re.sub(r"\((?:R|TM|C)\)", " ", device_name[:256], flags=re.IGNORECASE)
+    if match := re.search(r"\bRADV ([A-Z0-9_]{1,32})\b", name):
         return canonical_family(f"amd-{match[1]}")
-    if match := re.search(r"\bNVK ([A-Z0-9]+)\b", name):
+    if match := re.search(r"\bNVK ([A-Z0-9]{1,32})\b", name):
         return canonical_family(f"nvidia-nvk-{match[1]}")
     if match := re.search(r"\bAdreno\s+X?(\d-?\d\d)\b", name):
         return f"qualcomm-a{match[1].replace('-', '')}"
