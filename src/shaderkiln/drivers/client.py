@@ -33,9 +33,9 @@ def worker_arguments(icd: str, *, memory: int = 0) -> tuple[str, ...]:
 class WorkerProcess:
     """A worker that was started with ``arguments``, in which ``{fd}`` is replaced by the number of its socket.
 
-    ``environment`` is the whole environment of the process. The search path of Python modules is added to it, so that the worker
-    finds this package. The process has no standard input and output, and a session of its own, so that Ctrl-C reaches only the
-    parent. Start it from a thread that lives as long as the worker may: the kernel ends it with its parent's thread.
+    ``environment`` is the whole environment of the process. The search path of Python modules is added to it, so that the
+    worker finds this package. The process has no standard input and output, and a session of its own, so that Ctrl-C reaches
+    only the parent. Start it from a thread that lives as long as the worker may: the kernel ends it with its parent's thread.
 
     Raises ``DriverError`` if the process cannot be started.
     """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from msgspec.structs import replace
 
 from shaderkiln.capabilities import Capabilities
+from shaderkiln.drivers.bindings import ffi
 from shaderkiln.drivers.icd import Commands
 from shaderkiln.drivers.physical_device import (
     API_VERSION_1_2,
@@ -20,7 +20,6 @@ from shaderkiln.drivers.physical_device import (
 from shaderkiln.errors import DriverError
 from shaderkiln.vulkan_registry import constants as vk
 from shaderkiln.vulkan_registry._device import FEATURES
-from shaderkiln.vulkan_registry._vulkan import ffi
 
 FOLLOWING_THE_APPLICATION = frozenset(
     {
@@ -53,8 +52,9 @@ _CORE_STRUCTURES = tuple(f"VkPhysicalDeviceVulkan1{minor}Features" for minor in 
 class Device:
     """A VkDevice, its commands, and which of the ways to create and keep pipelines it has.
 
-    ``features`` are the ``VkStructure.member`` names of ``FOLLOWING_THE_APPLICATION`` features to turn on. Raises ``DriverError``:
-    VK_ERROR_FEATURE_NOT_PRESENT where the device lacks one of them, or what the driver answers to the smallest device.
+    ``features`` are the ``VkStructure.member`` names of the ``FOLLOWING_THE_APPLICATION`` features to turn on. Raises
+    ``DriverError``: VK_ERROR_FEATURE_NOT_PRESENT where the device lacks one of them, or what the driver answers to the smallest
+    device.
     """
 
     def __init__(self, physical: PhysicalDevice, features: Iterable[str] = ()) -> None:
@@ -75,10 +75,8 @@ class Device:
                 self.complete = number == 0
                 break
             except DriverError as error:
-                if (
-                    number == len(attempts) - 1
-                    or error.code == "VK_ERROR_FEATURE_NOT_PRESENT"
-                    and error.args[0].startswith("no ")
+                if number == len(attempts) - 1 or (
+                    error.code == "VK_ERROR_FEATURE_NOT_PRESENT" and error.args[0].startswith("no ")
                 ):
                     raise
 
@@ -170,7 +168,7 @@ class Device:
 
         version = physical.api_version
         self.binaries = binaries
-        self.flags_2 = version >= API_VERSION_1_4 and "maintenance5" in self.features or "VK_KHR_maintenance5" in extensions
+        self.flags_2 = (version >= API_VERSION_1_4 and "maintenance5" in self.features) or "VK_KHR_maintenance5" in extensions
         self.feedback = version >= API_VERSION_1_3 or "VK_EXT_pipeline_creation_feedback" in extensions
         self.creation_control = "pipelineCreationCacheControl" in self.features
         self.executable_info = "pipelineExecutableInfo" in self.features

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from shaderkiln.drivers.bindings import ffi
 from shaderkiln.errors import DriverError
-from shaderkiln.vulkan_registry._vulkan import ffi
 
 LOADER_INTERFACE_VERSION = 5
 """The first version that lets an application ask for any API version; newer ones only concern window systems."""

@@ -1,7 +1,7 @@
 """Turns descriptions into the C structures that a driver reads, guided by the generated member tables alone.
 
-A description becomes a list of initial values in the order of the C members, which cffi then writes in one call. Each class's way
-to its list is worked out once, when the first object of the class arrives.
+A description becomes a list of initial values in the order of the C members, which cffi then writes in one call. Each class's
+way to its list is worked out once, when the first object of the class arrives.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from shaderkiln.drivers.bindings import ffi
 from shaderkiln.errors import InvalidArgumentError, ShaderkilnError
 from shaderkiln.vulkan_registry._members import MEMBERS
-from shaderkiln.vulkan_registry._vulkan import ffi
 from shaderkiln.vulkan_registry.handles import Handle, UnknownStructure
 
 CData: TypeAlias = Any
@@ -149,13 +149,13 @@ def chain(structures: Iterable[Struct], call: Call) -> CData:
 def _count(c_name: str, member: str, arrays: list[str], own: str | None) -> _Fill:
     """A count that follows its arrays; ``own`` names the field that counts where all of them are null."""
 
-    def count(description: Any, call: Call) -> int:
+    def count(description: Any, call: Call) -> Any:
         lengths = {len(array) for name in arrays if (array := getattr(description, name)) is not None}
         if len(lengths) > 1:
             raise InvalidArgumentError(f"{c_name}: arrays of {member} differ in length")
         if lengths:
             return lengths.pop()
-        return int(getattr(description, own)) if own else 0
+        return getattr(description, own) if own else 0
 
     if len(arrays) > 1:
         return count
@@ -166,7 +166,7 @@ def _count(c_name: str, member: str, arrays: list[str], own: str | None) -> _Fil
     return lambda description, call: get_own(description) if (array := get(description)) is None else len(array)
 
 
-# ------------------------------------------------------------------------------------------------- one function per kind of field
+# ----------------------------------------------------------------------------------------------- one function per kind of field
 
 
 def _struct(attribute: str, c_type: str) -> _Fill:

@@ -8,10 +8,10 @@ from typing import Any
 from msgspec import Struct
 
 from shaderkiln.drivers import marshal
+from shaderkiln.drivers.bindings import ffi
 from shaderkiln.drivers.device import Device
 from shaderkiln.drivers.physical_device import check
 from shaderkiln.errors import InvalidArgumentError, NotFoundError
-from shaderkiln.vulkan_registry._vulkan import ffi
 from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import PipelineHandle, RenderPassCreateInfo2
 
@@ -70,8 +70,8 @@ class Objects:
     def resolve(self, handle: Handle, flags: int = 0) -> int:
         """The Vulkan object; ``flags`` are additional create flags where it is a pipeline.
 
-        Raises ``DriverError`` with the driver's answer, ``NotFoundError`` for an unknown handle, ``InvalidArgumentError`` for an
-        object that refers to itself or was defined twice.
+        Raises ``DriverError`` with the driver's answer, ``NotFoundError`` for an unknown handle, ``InvalidArgumentError`` for
+        an object that refers to itself or was defined twice.
         """
         kind = type(handle).__name__
         key = (kind, handle.value, flags)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from shaderkiln.capabilities import Capabilities
+from shaderkiln.drivers.bindings import ffi
 from shaderkiln.drivers.icd import Commands, Driver
 from shaderkiln.errors import DriverError, NotFoundError
 from shaderkiln.vulkan_registry import constants as vk
 from shaderkiln.vulkan_registry._device import EXTENSIONS, FEATURES, PROPERTIES
-from shaderkiln.vulkan_registry._vulkan import ffi
 
 API_VERSION_1_1 = 1 << 22 | 1 << 12
 API_VERSION_1_2 = 1 << 22 | 2 << 12

@@ -11,13 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shaderkiln.drivers import marshal
+from shaderkiln.drivers.bindings import ffi
 from shaderkiln.drivers.device import Device
 from shaderkiln.drivers.objects import Objects
 from shaderkiln.drivers.physical_device import BINARY_FORM, CACHE_FORM, NO_FORM, check, enumerate_all, result_name
 from shaderkiln.drivers.protocol import AnyPipeline, Compiled, Executable, Inspected, Recreated, Representation, Statistic
 from shaderkiln.errors import DriverError, InvalidArgumentError, ShaderkilnError
 from shaderkiln.vulkan_registry import constants as vk
-from shaderkiln.vulkan_registry._vulkan import ffi
 from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import (
     ComputePipelineCreateInfo,
@@ -101,7 +101,7 @@ class Pipelines:
     # ------------------------------------------------------------------------------------------------------------ requests
 
     def compile(self, request: int, pipeline: AnyPipeline, keep: bool = True) -> Compiled:
-        """Compile, and give the object code as (key, data). In the form ``pipeline-cache`` the driver names nothing: key b""."""
+        """Compile, and give the object code as (key, data). A pipeline cache has no key of the driver's: b""."""
         device, commands = self._device, self._device.commands
         capture = keep and self.object_code_form == BINARY_FORM
         cached = keep and self.object_code_form == CACHE_FORM
@@ -201,7 +201,7 @@ class Pipelines:
         return made.pipeline
 
     def _create(self, pipeline: AnyPipeline, more: int, *, cache: int = 0, extra: list[Any] | None = None) -> _Creation:
-        """One creation call with the description's flags, less those of one call, plus ``more``; ``extra[0]`` goes first in pNext."""
+        """One creation call with the description's flags, less ``_OF_ONE_CALL``, plus ``more``; ``extra[0]`` goes in pNext."""
         device = self._device
         described = create_flags(pipeline)
         flags = described & ~_OF_ONE_CALL
@@ -210,7 +210,7 @@ class Pipelines:
             # A base given by index stood in the same call of the application, which is not made again here.
             flags &= ~_DERIVATIVE
         flags |= more
-        chain = pipeline.next
+        chain: tuple[Any, ...] = pipeline.next
         if flags >> 31 or any(type(item) is PipelineCreateFlags2CreateInfo for item in chain):
             if not device.flags_2:
                 raise DriverError("the driver has no 64-bit create flags", code="VK_ERROR_FEATURE_NOT_PRESENT")
@@ -219,7 +219,7 @@ class Pipelines:
                 PipelineCreateFlags2CreateInfo(flags=flags),
             )
         changed = replace(
-            pipeline,  # type: ignore[type-var]
+            pipeline,
             flags=flags & 0x7FFFFFFF,
             base_pipeline_handle=base,
             base_pipeline_index=-1,

@@ -106,8 +106,8 @@ class Compiled(Struct, frozen=True, tag=True):
 
     request: int
     values: tuple[tuple[bytes, bytes], ...]
-    """Value keys and object code as the driver names and orders them. In the form ``pipeline-cache`` one value with the key b"",
-    which the receiver names; none in the form ``none`` or where nothing was to be kept."""
+    """Value keys and object code as the driver names and orders them. In the form ``pipeline-cache`` one value with the key
+    b"", which the receiver names; none in the form ``none`` or where nothing was to be kept."""
     seconds: float
     """Time of the creation call alone."""
     feedback_hit: bool | None = None

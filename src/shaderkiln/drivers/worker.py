@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
+from shaderkiln.drivers.bindings import ffi
 from shaderkiln.drivers.device import Device
 from shaderkiln.drivers.icd import Driver
 from shaderkiln.drivers.physical_device import PhysicalDevice
@@ -36,7 +37,6 @@ from shaderkiln.drivers.protocol import (
     frame,
 )
 from shaderkiln.errors import InvalidArgumentError, ShaderkilnError
-from shaderkiln.vulkan_registry._vulkan import ffi
 
 _PR_SET_PDEATHSIG = 1
 
