@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from shaderkiln.errors import InvalidArgumentError
+
 
 @dataclass(frozen=True, slots=True)
 class ApplicationIdentity:
@@ -75,6 +77,29 @@ def differences(stored: CompilerIdentity, expected: CompilerIdentity) -> tuple[D
 def as_dict(identity: CompilerIdentity | ApplicationIdentity) -> dict[str, Any]:
     """The fields by name, bytes as hexadecimal text, for reports and JSON."""
     return {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(identity).items()}
+
+
+def parse_version(text: str) -> int:
+    """A version as a 64-bit value of four 16-bit parts: ``1.0`` is 1.0.0.0; a number without a dot is the value itself (EP-49).
+
+    Raises InvalidArgumentError for anything else.
+    """
+    parts = text.strip().split(".")
+    if all(part.isascii() and part.isdigit() for part in parts):
+        numbers = [int(part) for part in parts]
+        if len(numbers) == 1 and numbers[0] < 1 << 64:
+            return numbers[0]
+        if 2 <= len(numbers) <= 4 and max(numbers) < 1 << 16:
+            numbers += [0] * (4 - len(numbers))
+            return numbers[0] << 48 | numbers[1] << 32 | numbers[2] << 16 | numbers[3]
+    raise InvalidArgumentError(
+        f"{text!r} is no version: give up to four parts below 65536 with dots between them, or one 64-bit number"
+    )
+
+
+def format_version(version: int) -> str:
+    """The four parts with dots between them, for example ``25.0.7.0``."""
+    return ".".join(str(version >> shift & 0xFFFF) for shift in (48, 32, 16, 0))
 
 
 def _shown(value: Any) -> str:

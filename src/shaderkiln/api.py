@@ -1,0 +1,173 @@
+"""The product from Python: open, compile, verify, inspect. The command line is a thin shell over these functions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shaderkiln.errors import InvalidArgumentError, NotFoundError
+
+if TYPE_CHECKING:
+    from shaderkiln.compilers.inspection import Inspection
+    from shaderkiln.compilers.job import CompileJob, JobOptions, JobReport, Progress
+    from shaderkiln.compilers.pool import Limits
+    from shaderkiln.compilers.verdicts import Verdict
+    from shaderkiln.compilers.verify import VerifyJob, VerifyReport
+    from shaderkiln.databases.psdb import Psdb
+    from shaderkiln.descriptions.capture import Capture
+    from shaderkiln.identity import ApplicationIdentity
+
+PathLike = str | os.PathLike[str]
+
+
+def open_capture(path: PathLike) -> Capture:
+    """Opens a Fossilize archive as a source of pipelines.
+
+    Raises NotFoundError if there is no such file, DamagedInputError if it is no archive.
+    """
+    from shaderkiln.descriptions.capture import Capture
+
+    if not Path(path).exists():
+        raise NotFoundError(f"{path}: no such file")
+    return Capture.open(Path(path))
+
+
+def open_psdb(path: PathLike) -> Psdb:
+    """Opens a finished PSDB for reading.
+
+    Raises NotFoundError if there is no such file, CacheCorruptError if it is no PSDB or damaged.
+    """
+    from shaderkiln.databases.psdb import Psdb
+
+    return Psdb.open(Path(path))
+
+
+def psdb_path(capture: PathLike, family: str, output: PathLike | None, *, single: bool) -> Path:
+    """Where the PSDB of a capture and family goes: ``output`` itself if it names a file, else a file of that folder."""
+    name = f"{Path(capture).stem}.{family}.psdb"
+    target = Path(output) if output is not None else Path()
+    if target.suffix == ".psdb" and not target.is_dir():
+        if not single:
+            raise InvalidArgumentError(f"{target} names one file, but several families were asked for; give a folder")
+        return target
+    return target / name
+
+
+def compile_capture(
+    capture: Capture | PathLike,
+    family: str,
+    output: PathLike | None = None,
+    *,
+    plugin: str | None = None,
+    package: str | None = None,
+    abi_version: int | None = None,
+    application: ApplicationIdentity | None = None,
+    options: JobOptions | None = None,
+    on_verdict: Callable[[Verdict], None] | None = None,
+    on_tick: Callable[[Progress], None] | None = None,
+    on_start: Callable[[CompileJob], None] | None = None,
+) -> JobReport:
+    """Compiles every pipeline of a capture for one adapter family into one PSDB.
+
+    ``output`` is the PSDB (``*.psdb``) or its folder; default: the working directory. ``application`` says whose PSDB it is;
+    default: what the capture says. ``on_start`` gets the job, whose ``stop``
+    ends it early with a valid PSDB. Raises NotFoundError if nothing here compiles for the family, CacheCorruptError if the output
+    belongs to somebody else, DriverError if the driver cannot be started.
+    """
+    from shaderkiln.compilers.job import CompileJob
+    from shaderkiln.compilers.plugin import open_family
+    from shaderkiln.descriptions.capture import Capture
+
+    if not isinstance(capture, Capture):
+        with open_capture(capture) as opened:
+            return compile_capture(
+                opened, family, output, plugin=plugin, package=package, abi_version=abi_version,
+                application=application, options=options,
+                on_verdict=on_verdict, on_tick=on_tick, on_start=on_start,
+            )  # fmt: skip
+    compiler = open_family(family, capture.application, plugin=plugin, package=package, abi_version=abi_version)
+    path = psdb_path(capture.archive.path, compiler.identity.family, output, single=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    job = CompileJob(capture, compiler, path, options, application=application, on_verdict=on_verdict, on_tick=on_tick)
+    if on_start:
+        on_start(job)
+    return job.run()
+
+
+def verify_psdb(
+    database: Psdb | PathLike,
+    capture: Capture | PathLike,
+    *,
+    family: str | None = None,
+    plugin: str | None = None,
+    package: str | None = None,
+    workers: int | None = None,
+    limits: Limits | None = None,
+    on_verdict: Callable[[Verdict], None] | None = None,
+    on_tick: Callable[[Progress], None] | None = None,
+    on_start: Callable[[VerifyJob], None] | None = None,
+) -> VerifyReport:
+    """Creates every pipeline of a capture from a PSDB, with compiling forbidden.
+
+    ``family`` is the family to verify for; default: the PSDB's own. Raises CacheCorruptError if the PSDB belongs to another
+    family, driver build or device, before any driver sees it.
+    """
+    from shaderkiln.compilers.plugin import open_family
+    from shaderkiln.compilers.verify import VerifyJob
+    from shaderkiln.databases.psdb import Psdb
+    from shaderkiln.descriptions.capture import Capture
+
+    if not isinstance(database, Psdb):
+        with open_psdb(database) as opened:
+            return verify_psdb(
+                opened, capture, family=family, plugin=plugin, package=package, workers=workers, limits=limits,
+                on_verdict=on_verdict, on_tick=on_tick, on_start=on_start,
+            )  # fmt: skip
+    if not isinstance(capture, Capture):
+        with open_capture(capture) as source:
+            return verify_psdb(
+                database, source, family=family, plugin=plugin, package=package, workers=workers, limits=limits,
+                on_verdict=on_verdict, on_tick=on_tick, on_start=on_start,
+            )  # fmt: skip
+    compiler = open_family(
+        family or database.identity.family,
+        replace(capture.application, features=database.identity.features),
+        plugin=plugin,
+        package=package,
+        abi_version=None if family else database.identity.abi_version,
+    )
+    job = VerifyJob(capture, compiler, database, workers=workers, limits=limits, on_verdict=on_verdict, on_tick=on_tick)
+    if on_start:
+        on_start(job)
+    return job.run()
+
+
+def inspect_pipeline(
+    capture: Capture | PathLike,
+    pipeline: str,
+    family: str,
+    *,
+    plugin: str | None = None,
+    package: str | None = None,
+    abi_version: int | None = None,
+    limits: Limits | None = None,
+) -> Inspection:
+    """The driver's statistics and disassembly of one pipeline of a capture, compiled again with capture on.
+
+    ``pipeline`` is its name or the beginning of it. Raises NotFoundError if there is none, InvalidArgumentError if several fit.
+    """
+    from shaderkiln.compilers.inspection import find_pipeline, inspect
+    from shaderkiln.compilers.plugin import open_family
+    from shaderkiln.descriptions.capture import Capture
+
+    if not isinstance(capture, Capture):
+        with open_capture(capture) as opened:
+            return inspect_pipeline(
+                opened, pipeline, family, plugin=plugin, package=package, abi_version=abi_version, limits=limits
+            )
+    description = find_pipeline(capture, pipeline)
+    compiler = open_family(family, capture.application, plugin=plugin, package=package, abi_version=abi_version)
+    return inspect(compiler, description, limits)

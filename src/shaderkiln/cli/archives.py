@@ -1,0 +1,92 @@
+"""``kiln merge`` and ``kiln salvage``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, json_option, size_text, write_json
+from shaderkiln.errors import InvalidArgumentError, NotFoundError
+
+if TYPE_CHECKING:
+    from shaderkiln.databases.fossilize import Ledger
+
+
+@click.command("merge")
+@click.argument("captures", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The new capture.")
+@json_option
+def merge_command(captures: tuple[Path, ...], output: Path, as_json: bool) -> None:
+    """Merge captures into a new one. Every checksum is verified; damaged entries are left out and named.
+
+    Exit code 1 if anything had to be left out.
+
+    \b
+    Example:
+      kiln merge -o all.foz first.foz second.foz
+    """
+    from shaderkiln.databases.fossilize import merge
+
+    _check(captures, output)
+    _show(merge(captures, output), output, as_json)
+
+
+@click.command("salvage")
+@click.argument("capture", type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The new capture.")
+@json_option
+def salvage_command(capture: Path, output: Path, as_json: bool) -> None:
+    """Write every good entry of a damaged capture to a new one and list the rest.
+
+    Exit code 1 if anything had to be left out.
+
+    \b
+    Example:
+      kiln salvage broken.foz -o good.foz
+    """
+    from shaderkiln.databases.fossilize import salvage
+
+    _check((capture,), output)
+    _show(salvage(capture, output), output, as_json)
+
+
+def _check(captures: tuple[Path, ...], output: Path) -> None:
+    for capture in captures:
+        if not capture.is_file():
+            raise NotFoundError(f"{capture}: no such file")
+        if output.exists() and capture.samefile(output):
+            raise InvalidArgumentError(f"{output} is also an input; give another name")
+
+
+def _show(ledger: Ledger, output: Path, as_json: bool) -> None:
+    for item in ledger.inputs:
+        if as_json:
+            record = {
+                "type": "ledger", "input": str(item.path), "entries": item.entries, "kept": item.kept,
+                "duplicates": item.duplicates, "conflicting": item.conflicting, "dropped": item.dropped,
+                "damage": [str(damage) for damage in item.damage],
+                "conflicts": [f"{conflict.tag.name} {conflict.hash:016x}" for conflict in item.conflicts],
+            }  # fmt: skip
+            write_json(record)
+            continue
+        text = f"{item.path}: {item.entries} entries: {item.kept} kept, {item.duplicates} duplicate"
+        if item.conflicting:
+            text += f", {item.conflicting} conflicting"
+        if item.dropped:
+            text += f", {item.dropped} dropped"
+        click.echo(text)
+        for damage in item.damage:
+            click.echo(f"{item.path}: dropped: {damage}")
+        for conflict in item.conflicts:
+            click.echo(
+                f"{item.path}: left out {conflict.tag.name.lower()} {conflict.hash:016x}: differs from that of {conflict.kept_from}"
+            )
+    if as_json:
+        write_json({"type": "summary", "output": str(output), "entries": ledger.kept, "bytes": ledger.bytes_written})
+    else:
+        click.echo(f"{output}: {ledger.kept} entries, {size_text(ledger.bytes_written)}")
+    if ledger.dropped or ledger.conflicting:
+        sys.exit(EXIT_NOT_ALL_GOOD)

@@ -1,0 +1,119 @@
+"""``kiln drivers``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from shaderkiln.cli.output import json_option, print_table, write_json
+from shaderkiln.drivers.packages import DriverPackages
+
+
+@click.group("drivers")
+def drivers_group() -> None:
+    """Add, list and remove driver packages.
+
+    A package is one build of a driver in a folder of yours; several live side by side, and the system's drivers stay as they are.
+
+    \b
+    Example:
+      kiln drivers add mesa-backports
+      kiln drivers list
+    """
+
+
+@drivers_group.command("add")
+@click.argument("name")
+@click.option(
+    "--from", "from_folder", type=click.Path(path_type=Path, file_okay=False), help="An unpacked driver build of yours."
+)
+@click.option("--refresh", is_flag=True, help="Fetch it again if the suite has another version now.")
+@click.option("--mirror", help="URI of a Debian mirror; default: the machine's own.")
+@json_option
+def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str | None, as_json: bool) -> None:
+    """Fetch a driver package (mesa-backports, mesa-stable) with the system's package tools, without installing it.
+
+    \b
+    Example:
+      kiln drivers add mesa-backports
+    """
+    live = sys.stderr.isatty() and not as_json
+    last = ""
+
+    def progress(step: str, fraction: float | None) -> None:
+        nonlocal last
+        if live:
+            share = f" {fraction:.0%}" if fraction is not None else ""
+            sys.stderr.write(f"\r\x1b[K{name}: {step}{share}")
+            sys.stderr.flush()
+        elif step != last and not as_json:
+            click.echo(f"{name}: {step}", err=True)
+        last = step
+
+    package = DriverPackages().add(name, from_folder=from_folder, refresh=refresh, mirror=mirror, progress=progress)
+    if live:
+        sys.stderr.write("\r\x1b[K")
+    if as_json:
+        write_json(_record(package))
+    else:
+        click.echo(f"{package.name}: {package.version or 'a build of your own'} in {package.root}")
+
+
+@drivers_group.command("list")
+@json_option
+def list_command(as_json: bool) -> None:
+    """List the driver packages; ``system`` stands for the drivers that are installed on this machine.
+
+    \b
+    Example:
+      kiln drivers list
+    """
+    packages = DriverPackages().list()
+    if as_json:
+        for package in packages:
+            write_json(_record(package))
+        return
+    rows = [
+        [
+            p.name,
+            p.version or "-",
+            p.manifest.suite if p.manifest else "-",
+            " ".join(_short(icd) for icd in p.icds) or "none",
+            str(p.root),
+        ]
+        for p in packages
+    ]
+    print_table("", ["package", "version", "suite", "drivers", "folder"], rows)
+
+
+@drivers_group.command("remove")
+@click.argument("name")
+@json_option
+def remove_command(name: str, as_json: bool) -> None:
+    """Remove a driver package.
+
+    \b
+    Example:
+      kiln drivers remove mesa-stable
+    """
+    DriverPackages().remove(name)
+    if as_json:
+        write_json({"type": "removed", "name": name})
+    else:
+        click.echo(f"{name}: removed")
+
+
+def _short(icd: str) -> str:
+    return Path(icd).name.removeprefix("lib").removeprefix("vulkan_").removesuffix(".so")
+
+
+def _record(package: object) -> dict[str, object]:
+    from shaderkiln.drivers.packages import DriverPackage
+
+    assert isinstance(package, DriverPackage)
+    return {
+        "type": "driver", "name": package.name, "version": package.version, "folder": str(package.root),
+        "suite": package.manifest.suite if package.manifest else "", "drivers": package.icds, "shims": package.shims,
+    }  # fmt: skip

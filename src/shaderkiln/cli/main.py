@@ -1,0 +1,104 @@
+"""Entry point of ``kiln``: which command is where, and what an error becomes."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+import shaderkiln
+from shaderkiln.cli.output import EXIT_INTERRUPTED, exit_code_of, show_error
+from shaderkiln.errors import ShaderkilnError
+
+COMMANDS = {
+    "compile": ("shaderkiln.cli.compile", "compile_command", "Compile a capture's pipelines for GPU families into PSDBs."),
+    "verify": ("shaderkiln.cli.verify", "verify_command", "Prove that a PSDB serves a capture, with compiling forbidden."),
+    "show": ("shaderkiln.cli.show", "show_command", "Show what is in a capture or a PSDB."),
+    "isa": ("shaderkiln.cli.isa", "isa_command", "Show the driver's disassembly and statistics of a pipeline."),
+    "families": ("shaderkiln.cli.families", "families_command", "List the adapter families that can be compiled for here."),
+    "list": ("shaderkiln.cli.families", "families_command", "The same as families."),
+    "drivers": ("shaderkiln.cli.drivers", "drivers_group", "Add, list and remove driver packages."),
+    "replay": (
+        "shaderkiln.cli.compile",
+        "replay_command",
+        "Compile a capture's pipelines and keep nothing: does it all compile?",
+    ),
+    "merge": ("shaderkiln.cli.archives", "merge_command", "Merge captures, with every checksum verified."),
+    "salvage": ("shaderkiln.cli.archives", "salvage_command", "Write what is good in a damaged capture to a new one."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module only when that command is used: start-up time counts."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(shaderkiln.__version__, prog_name="kiln")
+def kiln() -> None:
+    """Shaders compiled before people play.
+
+    \b
+    Example:
+      kiln drivers add mesa-backports
+      kiln compile game.foz --family amd-navi31 -o out/
+      kiln verify out/game.amd-navi31.psdb game.foz
+
+    \b
+    Exit codes:
+      0    everything is compiled, reused or unsupported; everything verified
+      1    some pipelines failed, crashed, ran into a limit, or are no hits
+      2    the command line is wrong
+      3    an input or a database is missing, damaged, or belongs to somebody else
+      4    no driver for the family, or the driver cannot be started
+      5    the output cannot be written
+      130  interrupted; what was done is kept
+    """
+
+
+def main() -> None:
+    """Runs ``kiln`` and ends the process with its exit code."""
+    arguments = sys.argv[1:]
+    try:
+        kiln.main(arguments, prog_name="kiln", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("kiln: interrupted", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except ShaderkilnError as error:
+        show_error(error, as_json="--json" in arguments)
+        sys.exit(exit_code_of(error))
+    except OSError as error:
+        show_error(ShaderkilnError(str(error)), as_json="--json" in arguments)
+        sys.exit(5 if error.errno in _WRITE_ERRORS else 3)
+
+
+def _write_errors() -> frozenset[int]:
+    import errno
+
+    return frozenset({errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.EDQUOT, errno.EFBIG})
+
+
+_WRITE_ERRORS = _write_errors()
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""What every command needs for its output: JSON lines, errors, exit codes, sizes, a progress line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from shaderkiln.errors import (
+    AccessDeniedError,
+    CacheFullError,
+    DriverError,
+    InvalidArgumentError,
+    NotFoundError,
+    ShaderkilnError,
+)
+
+if TYPE_CHECKING:
+    from shaderkiln.compilers.job import Progress
+
+EXIT_NOT_ALL_GOOD = 1
+EXIT_USAGE = 2
+EXIT_INPUT = 3
+EXIT_DRIVER = 4
+EXIT_OUTPUT = 5
+EXIT_INTERRUPTED = 130
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON, one object a line.")
+
+
+def exit_code_of(error: ShaderkilnError) -> int:
+    """The exit code that stands for an error."""
+    name = type(error).__name__
+    if isinstance(error, DriverError) or name in ("DriverPackageError", "FetchError") or getattr(error, "about_driver", False):
+        return EXIT_DRIVER
+    if isinstance(error, AccessDeniedError | CacheFullError) or name in ("DatabaseWriteError", "DatabaseBusyError"):
+        return EXIT_OUTPUT
+    if isinstance(error, NotFoundError):
+        return EXIT_INPUT
+    if type(error) is InvalidArgumentError:
+        return EXIT_USAGE
+    return EXIT_INPUT
+
+
+def show_error(error: ShaderkilnError, *, as_json: bool) -> None:
+    """Writes an error for people to stderr, and for programs as the last JSON line to stdout."""
+    if as_json:
+        write_json({"type": "error", "code": error.code, "message": str(error)})
+    click.echo(f"kiln: error: {error} [{error.code}]", err=True)
+
+
+def write_json(value: Any) -> None:
+    """One line of JSON to stdout."""
+    sys.stdout.write(msgspec.json.encode(value, enc_hook=_jsonable).decode() + "\n")
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value)
+
+
+def size_text(size: float) -> str:
+    """Bytes for people: ``12.3 KB``; decimal units."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError
+
+
+def time_text(seconds: float) -> str:
+    """A duration for people."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
+
+
+class ProgressLine:
+    """Shows a job's progress on stderr: a live line on a terminal, a line now and then elsewhere, nothing for short jobs."""
+
+    PATIENCE = 0.7
+    PLAIN_INTERVAL = 10.0
+    LIVE_INTERVAL = 0.1
+
+    def __init__(self, title: str, *, enabled: bool = True) -> None:
+        self._title = title
+        self._enabled = enabled
+        self._live = sys.stderr.isatty()
+        self._next = time.monotonic() + self.PATIENCE
+        self._shown = False
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if not self._enabled or now < self._next:
+            return
+        self._next = now + (self.LIVE_INTERVAL if self._live else self.PLAIN_INTERVAL)
+        left = progress.seconds_left
+        text = f"{self._title} {progress.done}/{progress.total}"
+        if left is not None:
+            text += f", about {time_text(left)} left"
+        if progress.in_hand:
+            text += f": {', '.join(progress.in_hand)}"
+        if self._live:
+            columns = _columns()
+            sys.stderr.write("\r\x1b[K" + text[: columns - 1])
+        else:
+            sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+        self._shown = True
+
+    def clear(self) -> None:
+        """Takes a live line away."""
+        if self._shown and self._live:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _columns() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+@contextmanager
+def stop_on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C (or SIGTERM) calls ``stop``, which lets the pipelines in hand finish; the second one interrupts at once."""
+    import signal
+
+    pressed = 0
+
+    def handle(_number: int, _frame: object) -> None:
+        nonlocal pressed
+        pressed += 1
+        if pressed > 1:
+            raise KeyboardInterrupt
+        click.echo("\nkiln: finishing the pipelines in hand; press Ctrl-C again to stop at once", err=True)
+        stop()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def print_table(title: str, columns: list[str], rows: list[list[str]], *, right: tuple[int, ...] = ()) -> None:
+    """A table on stdout; plain text where stdout is no terminal."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title or None, box=SIMPLE, title_justify="left")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number in right else "left", no_wrap=number == 0)
+    for row in rows:
+        table.add_row(*row)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    console.print(table)

@@ -1,0 +1,215 @@
+"""``kiln show``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from shaderkiln import api
+from shaderkiln.cli.output import json_option, print_table, size_text, write_json
+from shaderkiln.errors import NotFoundError, ShaderkilnError
+from shaderkiln.identity import as_dict, format_version
+
+if TYPE_CHECKING:
+    from shaderkiln.databases.psdb import Psdb
+    from shaderkiln.descriptions.capture import Capture
+
+
+@click.command("show")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--pipelines", is_flag=True, help="List every pipeline.")
+@click.option("--values", is_flag=True, help="List every value of a PSDB.")
+@json_option
+def show_command(file: Path, pipelines: bool, values: bool, as_json: bool) -> None:
+    """Show what is in FILE: a capture (.foz) or a PSDB.
+
+    \b
+    Example:
+      kiln show game.foz --pipelines
+      kiln show out/game.amd-navi31.psdb
+    """
+    if not file.is_file():
+        raise NotFoundError(f"{file}: no such file")
+    with file.open("rb") as stream:
+        is_archive = stream.read(12).startswith(b"\x81FOSSILIZE")
+    if is_archive or file.suffix == ".foz":
+        with api.open_capture(file) as capture:
+            show_capture(capture, pipelines=pipelines, as_json=as_json)
+    else:
+        with api.open_psdb(file) as database:
+            show_psdb(database, pipelines=pipelines, values=values, as_json=as_json)
+
+
+# -- captures
+
+
+def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
+    """Application, entries, pipelines by kind, shaders, and what the pipelines need beyond Vulkan 1.0."""
+    from shaderkiln.capabilities import Capabilities
+    from shaderkiln.descriptions.requirements import RequirementChecker
+    from shaderkiln.formats.fossilize import Tag
+
+    archive = capture.archive
+    identity = capture.application.identity
+    bare = Capabilities(
+        1 << 22, 0, 0, "", 0, 0, 0, "", "", bytes(16), frozenset(), frozenset(), {}, "none"
+    )  # what a device with nothing beyond Vulkan 1.0 lacks is what a pipeline needs
+    checker = RequirementChecker(bare)
+    kinds: Counter[str] = Counter()
+    needs: Counter[tuple[str, str]] = Counter()
+    rows: list[dict[str, Any]] = []
+    damaged: list[str] = []
+    for kind, hash in capture.pipelines():
+        kinds[kind] += 1
+        name = f"{hash:016x}"
+        try:
+            description = capture.load(kind, hash)
+            unmet = checker.check(description)
+            key = capture.object_key(description).hex()
+        except ShaderkilnError as error:
+            damaged.append(f"{kind} {name}: {error}")
+            continue
+        wanted = dict.fromkeys((str(need.kind), need.name) for need in unmet if str(need.kind) != "limit")
+        needs.update(wanted)
+        if pipelines:
+            row = {"type": "pipeline", "pipeline": name, "kind": kind, "object_key": key, "needs": [text for _, text in wanted]}
+            rows.append(row)
+    entries = {tag.name.lower().replace("_", " "): count for tag, count in archive.counts().items()}
+    shaders = archive.counts().get(Tag.SHADER_MODULE, 0)
+    shader_bytes = sum(archive.raw_size(Tag.SHADER_MODULE, hash) for hash in archive.hashes(Tag.SHADER_MODULE))
+    damage = [str(item) for item in archive.damage]
+    if as_json:
+        for row in rows:
+            write_json(row)
+        record = {
+            "type": "capture", "file": str(capture.archive.path), "application": as_dict(identity),
+            "api_version": vulkan_version(capture.application.api_version), "features": capture.application.features,
+            "pipelines": dict(kinds), "entries": entries, "file_bytes": capture.archive.path.stat().st_size,
+            "shader_bytes": shader_bytes, "needs": {f"{kind} {name}": n for (kind, name), n in needs.items()},
+            "damage": damage, "damaged_pipelines": damaged,
+        }  # fmt: skip
+        write_json(record)
+        return
+    click.echo(
+        f"{capture.archive.path}: Fossilize archive, {size_text(capture.archive.path.stat().st_size)}, {len(archive)} entries"
+    )
+    click.echo(f"application  {identity.name or '(no name)'}, engine {identity.engine_name or '(no name)'}")
+    click.echo(f"Vulkan       {vulkan_version(capture.application.api_version)}")
+    robust = ", ".join(feature.rsplit(".", 1)[-1] for feature in capture.application.features)
+    click.echo(f"robustness   {robust or 'none'}")
+    click.echo(f"pipelines    {', '.join(f'{count} {kind}' for kind, count in kinds.items()) or 'none'}")
+    click.echo(f"shaders      {shaders} modules, {size_text(shader_bytes)}")
+    click.echo("entries      " + ", ".join(f"{count} {name}" for name, count in entries.items()))
+    if needs:
+        table = [
+            [kind, name, str(count)] for (kind, name), count in sorted(needs.items(), key=lambda item: (item[0][0], -item[1]))
+        ]
+        print_table("needed beyond Vulkan 1.0", ["kind", "name", "pipelines"], table, right=(2,))
+    if pipelines:
+        shown = [[row["pipeline"], row["kind"], ", ".join(row["needs"]) or "-"] for row in rows]
+        print_table("", ["pipeline", "kind", "needs"], shown)
+    for text in [*damage, *damaged]:
+        click.echo(f"damaged: {text}")
+
+
+def vulkan_version(version: int) -> str:
+    """``1.3.211`` from VK_MAKE_API_VERSION."""
+    return f"{version >> 22 & 0x7F}.{version >> 12 & 0x3FF}.{version & 0xFFF}" if version else "not told"
+
+
+# -- databases
+
+
+def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -> None:
+    """Identity, groups, values, sizes, de-duplication, the poison list, and the driver's statistics where they are stored."""
+    from shaderkiln.keys import ValueType
+
+    identity, application = database.identity, database.application
+    statistics = database.statistics()
+    poison = list(database.poison())
+    kinds: Counter[str] = Counter(group.kind for group in database.groups())
+    if as_json:
+        if pipelines:
+            for group in database.groups():
+                write_json(_group_record(database, group))
+        if values:
+            for value in database.values():
+                write_json({"type": "value", "key": value.key.hex(), "value_type": value.type.name, "bytes": value.size})
+        record = {
+            "type": "psdb", "file": str(database.path), "identity": as_dict(identity), "application": as_dict(application),
+            "groups": dict(kinds), "statistics": msgspec.to_builtins(statistics, str_keys=True),
+            "poison": [{"pipeline": p.name, "kind": p.kind, "outcome": str(p.outcome), "signal": p.signal} for p in poison],
+        }  # fmt: skip
+        write_json(record)
+        return
+    click.echo(f"{database.path}: PSDB, format 1, {size_text(statistics.file_bytes)}")
+    click.echo(f"family       {identity.family} (vendor {identity.vendor_id:#06x}, device {identity.device_id:#06x})")
+    click.echo(f"driver       {identity.driver_name}, {identity.driver_build}")
+    click.echo(
+        f"ABI          {format_version(identity.abi_version)}, object code as {identity.object_code_form}, {identity.pointer_bits} bits"
+    )
+    click.echo(f"cache UUID   {identity.cache_uuid.hex()}")
+    if identity.global_key:
+        click.echo(f"global key   {identity.global_key.hex()}")
+    click.echo(f"robustness   {', '.join(f.rsplit('.', 1)[-1] for f in identity.features) or 'none'}")
+    click.echo(f"application  {application.name or '(no name)'}, engine {application.engine_name or '(no name)'}")
+    click.echo(f"groups       {statistics.groups}: {', '.join(f'{count} {kind}' for kind, count in kinds.items()) or 'none'}")
+    for value_type, each in statistics.by_type.items():
+        click.echo(
+            f"values       {each.values} {value_type.name}, {size_text(each.bytes)}, stored {size_text(each.stored_bytes)}"
+        )
+    click.echo(
+        f"payloads     {statistics.payloads}, {size_text(statistics.payload_bytes)}; storing equal ones once saves {size_text(statistics.saved_bytes)}"
+    )
+    shared = _sharing(database)
+    click.echo(f"sharing      {shared[0]} value references by groups, {shared[1]} distinct values")
+    if pipelines:
+        rows = []
+        for group in database.groups():
+            record = _group_record(database, group)
+            rows.append([group.name, group.kind, str(len(group.value_keys)), size_text(record["bytes"])])
+        print_table("", ["pipeline", "kind", "values", "size"], rows, right=(2, 3))
+    rows = (
+        [row for group in database.groups() for row in _statistics_rows(database, group)]
+        if pipelines or statistics.groups <= 200
+        else []
+    )
+    if rows:
+        print_table("shader statistics (kiln compile --perf)", ["pipeline", "shader", "statistics"], rows)
+    if values:
+        listed = [[value.key.hex(), ValueType(value.type).name, size_text(value.size)] for value in database.values()]
+        print_table("", ["value key", "type", "size"], listed, right=(2,))
+    for entry in poison:
+        click.echo(f"poison       {entry.outcome} {entry.kind} {entry.name} (signal {entry.signal}) in {entry.driver_build}")
+
+
+def _sharing(database: Psdb) -> tuple[int, int]:
+    references = Counter(key for group in database.groups() for key in group.value_keys)
+    return references.total(), len(references)
+
+
+def _group_record(database: Psdb, group: Any) -> dict[str, Any]:
+    return {
+        "type": "pipeline", "pipeline": group.name, "kind": group.kind, "object_key": group.object_key.hex(),
+        "version": group.version, "values": [key.hex() for key in group.value_keys],
+        "bytes": sum(database.size(key) for key in group.value_keys),
+        "statistics": _performance(database, group),
+    }  # fmt: skip
+
+
+def _performance(database: Psdb, group: Any) -> Any:
+    from shaderkiln.compilers.statistics import read_statistics
+
+    return read_statistics(database, group)
+
+
+def _statistics_rows(database: Psdb, group: Any) -> list[list[str]]:
+    rows = []
+    for executable in _performance(database, group) or ():
+        chosen = [f"{name} {value}" for name, value in executable["statistics"].items() if value]
+        rows.append([group.name, executable["name"], ", ".join(chosen)])
+    return rows

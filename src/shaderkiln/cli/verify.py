@@ -1,0 +1,82 @@
+"""``kiln verify``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from shaderkiln import api
+from shaderkiln.cli.compile import VerdictWriter, job_options, tally_text
+from shaderkiln.cli.output import (
+    EXIT_INTERRUPTED,
+    EXIT_NOT_ALL_GOOD,
+    ProgressLine,
+    json_option,
+    stop_on_interrupt,
+    time_text,
+    write_json,
+)
+from shaderkiln.compilers.pool import Limits
+from shaderkiln.compilers.verify import VerifyJob
+
+
+@click.command("verify")
+@click.argument("psdb", type=click.Path(path_type=Path))
+@click.argument("capture", type=click.Path(path_type=Path))
+@click.option("-f", "--family", help="Verify for this family; default: the one that the PSDB was made for.")
+@job_options
+@click.option("--report", type=click.Path(path_type=Path), help="Write one JSON line for every pipeline to this file.")
+@json_option
+def verify_command(
+    psdb: Path,
+    capture: Path,
+    family: str | None,
+    jobs: int | None,
+    time_limit: float,
+    memory_limit: int,
+    plugin: str | None,
+    package: str | None,
+    report: Path | None,
+    as_json: bool,
+) -> None:
+    """Create every pipeline of CAPTURE on the driver from PSDB, with compiling forbidden.
+
+    Every value's checksum is verified first; a damaged value is named and never reaches the driver.
+
+    \b
+    Example:
+      kiln verify out/game.amd-navi31.psdb game.foz
+    """
+    started: list[VerifyJob] = []
+
+    def stop() -> None:
+        for job in started:
+            job.stop()
+
+    with api.open_psdb(psdb) as database, VerdictWriter(report, as_json=as_json) as writer:
+        writer.family = family or database.identity.family
+        line = ProgressLine(f"{writer.family} verify", enabled=not as_json)
+        writer.before_line = line
+        with stop_on_interrupt(stop):
+            result = api.verify_psdb(
+                database, capture, family=family, plugin=plugin, package=package, workers=jobs,
+                limits=Limits(time_limit, memory_limit), on_verdict=writer, on_tick=line, on_start=started.append,
+            )  # fmt: skip
+        line.clear()
+        if as_json:
+            for damage in result.damage:
+                write_json({"type": "damage", "family": writer.family, "text": str(damage)})
+            record = {
+                "type": "summary", "family": writer.family, "psdb": str(psdb), "pipelines": result.tally.total,
+                "counts": {str(o): n for o, n in result.tally.counts.items()}, "good": result.good,
+                "interrupted": result.interrupted, "driver_seconds": result.tally.seconds, "seconds": result.seconds,
+            }  # fmt: skip
+            write_json(record)
+        else:
+            for damage in result.damage:
+                click.echo(f"{writer.family}: damaged: {damage}")
+            ending = " (interrupted)" if result.interrupted else ""
+            click.echo(f"{writer.family}: {tally_text(result.tally)} in {time_text(result.seconds)}{ending}")
+    sys.exit(EXIT_INTERRUPTED if result.interrupted else 0 if result.good else EXIT_NOT_ALL_GOOD)

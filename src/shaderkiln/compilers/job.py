@@ -1,0 +1,287 @@
+"""The compile job: every pipeline of a capture, compiled for one family into one PSDB.
+
+The way of a pipeline: load → object key → already there? → on the poison list? → can the family take it? → worker → PSDB.
+What is done stays done: a job that was stopped or killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from shaderkiln.compilers.plugin import OBJECT_VERSION, FamilyCompiler
+from shaderkiln.compilers.pool import Death, Limits, Result, Task, WorkerPool
+from shaderkiln.compilers.verdicts import Outcome, Tally, Verdict, death_text, remembered, unsupported
+from shaderkiln.databases.psdb import Poison, PsdbBuilder
+from shaderkiln.databases.psdb import Outcome as PoisonOutcome
+from shaderkiln.descriptions.pipeline import Application, PipelineDescription, PipelineKind
+from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Open, Opened
+from shaderkiln.errors import DriverError, ShaderkilnError
+from shaderkiln.identity import ApplicationIdentity
+from shaderkiln.keys import Group, ObjectKey, Value, ValueKey, ValueType
+
+COMMIT_SECONDS = 0.5
+COMMIT_PIPELINES = 64
+KINDS: tuple[PipelineKind, ...] = ("graphics", "compute", "raytracing")
+
+
+class Source(Protocol):
+    """Where pipelines come from; ``descriptions.capture.Capture`` is one."""
+
+    @property
+    def application(self) -> Application: ...
+    def pipelines(self) -> Iterator[tuple[PipelineKind, int]]: ...
+    def load(self, kind: PipelineKind, hash: int) -> PipelineDescription: ...
+    def cost(self, kind: PipelineKind, hash: int) -> int: ...
+    def object_key(self, description: PipelineDescription) -> ObjectKey: ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """How a job works."""
+
+    workers: int | None = None
+    """Worker processes; None: one for each processor that this process may use."""
+    limits: Limits = field(default_factory=Limits)
+    retry_poisoned: bool = False
+    """Try pipelines again that crashed the driver, or took too long or too much memory, before."""
+    statistics: bool = False
+    """Also store the driver's statistics as PERFORMANCE_DATA; each pipeline is compiled a second time for them."""
+    replace: bool = False
+    """Throw away what is there if it was made for or by somebody else."""
+    only: Container[str] | None = None
+    """Names of the pipelines to work on; None: all."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a job is doing, updated in place; read it from the ``on_verdict`` callback or between two results."""
+
+    total: int = 0
+    done: int = 0
+    cost_total: int = 0
+    cost_done: int = 0
+    started: float = field(default_factory=time.monotonic)
+    in_hand: tuple[str, ...] = ()
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Estimate from the cost of what is done and what is left; None before anything is done."""
+        elapsed = time.monotonic() - self.started
+        return elapsed * (self.cost_total - self.cost_done) / self.cost_done if self.cost_done else None
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """The end of a job."""
+
+    path: Path
+    tally: Tally
+    interrupted: bool
+    differences: tuple[str, ...]
+    """Values that came out differently from what was stored before: the driver's output is not deterministic."""
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Planned:
+    name: str
+    kind: PipelineKind
+    object_key: ObjectKey
+    cost: int
+
+
+class CompileJob:
+    """Compiles a source for one family. ``stop`` ends it early and leaves a valid PSDB with what is done."""
+
+    def __init__(
+        self,
+        source: Source,
+        compiler: FamilyCompiler,
+        path: Path,
+        options: JobOptions | None = None,
+        *,
+        application: ApplicationIdentity | None = None,
+        on_verdict: Callable[[Verdict], None] | None = None,
+        on_tick: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.progress = Progress()
+        self._source = source
+        self._compiler = compiler
+        self._path = path
+        self._application = application or source.application.identity
+        self._options = options or JobOptions()
+        self._on_verdict = on_verdict
+        self._on_tick = on_tick
+        self._tally = Tally()
+        self._pool: WorkerPool | None = None
+        self._stopped = False
+        self._planned: dict[ObjectKey, _Planned] = {}
+        self._twins: defaultdict[ObjectKey, list[_Planned]] = defaultdict(list)
+
+    def stop(self) -> None:
+        """Start nothing more; finish what is in hand. Safe to call from a signal handler."""
+        self._stopped = True
+        if self._pool:
+            self._pool.stop()
+
+    def run(self) -> JobReport:
+        """Compiles everything that is missing and writes the finished PSDB.
+
+        Raises what ``PsdbBuilder`` raises for an output that cannot be used, DriverError if no worker can be started.
+        """
+        started = time.monotonic()
+        identity = self._compiler.identity
+        with (
+            PsdbBuilder(self._path, identity, self._application, replace=self._options.replace) as builder,
+            WorkerPool(
+                self._compiler.worker_command(),
+                Open(identity.features),
+                workers=self._options.workers,
+                limits=self._options.limits,
+                on_open=self._check_driver,
+            ) as pool,
+        ):
+            self._pool = pool
+            if self._stopped:
+                pool.stop()
+            committed, uncommitted = time.monotonic(), 0
+            for task, result in pool.run(self._plan(builder)):
+                self._take(builder, task, result)
+                uncommitted += 1
+                if uncommitted >= COMMIT_PIPELINES or (uncommitted and time.monotonic() - committed > COMMIT_SECONDS):
+                    builder.commit()
+                    committed, uncommitted = time.monotonic(), 0
+                self._tick()
+            builder.finish()
+            differences = tuple(str(difference) for difference in builder.differences)
+        return JobReport(self._path, self._tally, self._stopped, differences, time.monotonic() - started)
+
+    # -- planning: dearest first, so that the last worker does not start on a long one when the others are done
+
+    def _plan(self, builder: PsdbBuilder) -> Iterator[Task | None]:
+        for kind, hash, cost in self._ordered():
+            if self._stopped:
+                return
+            if task := self._plan_one(builder, kind, hash, cost):
+                yield task
+            else:
+                self._tick()
+                yield None
+
+    def _ordered(self) -> Iterator[tuple[PipelineKind, int, int]]:
+        """Every pipeline once, by falling cost; compact, because a capture can hold hundreds of thousands."""
+        hashes, kinds, costs = array("Q"), bytearray(), array("Q")
+        for kind, hash in self._source.pipelines():
+            if self._options.only is None or f"{hash:016x}" in self._options.only:
+                hashes.append(hash)
+                kinds.append(KINDS.index(kind))
+                costs.append(min(self._source.cost(kind, hash), (1 << 32) - 1) << 32 | len(hashes) - 1)
+        self.progress.total = len(hashes)
+        self.progress.cost_total = sum(cost >> 32 for cost in costs)
+        for cost in array("Q", sorted(costs, reverse=True)):
+            index = cost & 0xFFFFFFFF
+            yield KINDS[kinds[index]], hashes[index], cost >> 32
+
+    def _plan_one(self, builder: PsdbBuilder, kind: PipelineKind, hash: int, cost: int) -> Task | None:
+        name = f"{hash:016x}"
+        try:
+            description = self._source.load(kind, hash)
+            planned = _Planned(name, kind, self._source.object_key(description), cost)
+        except ShaderkilnError as error:
+            self._report(Verdict(name, kind, Outcome.FAILED, code=error.code, message=str(error)), cost)
+            return None
+        key = planned.object_key
+        if key in self._planned:
+            self._twins[key].append(planned)
+            return None
+        if builder.has_group(key, OBJECT_VERSION):
+            self._report(Verdict(name, kind, Outcome.REUSED, object_key=key.hex()), cost)
+            return None
+        if (poison := builder.poisoned(key)) and not self._options.retry_poisoned:
+            self._report(remembered(poison), cost)
+            return None
+        try:
+            unmet = self._compiler.check(description)
+        except ShaderkilnError as error:
+            self._report(Verdict(name, kind, Outcome.FAILED, key.hex(), error.code, str(error)), cost)
+            return None
+        if unmet:
+            self._report(unsupported(name, kind, key, unmet), cost)
+            return None
+        self._planned[key] = planned
+        pipeline = description.create_info
+        return Task(description, key, lambda request: Compile(request, pipeline))
+
+    # -- results
+
+    def _take(self, builder: PsdbBuilder, task: Task, result: Result) -> None:
+        """Stores one result and reports it."""
+        planned = self._planned.pop(task.object_key)
+        verdict = self._judge(builder, planned, result)
+        self._report(verdict, planned.cost)
+        for twin in self._twins.pop(planned.object_key, ()):
+            again = Outcome.REUSED if verdict.outcome is Outcome.COMPILED else verdict.outcome
+            self._report(msgspec.structs.replace(verdict, pipeline=twin.name, outcome=again, seconds=0.0), twin.cost)
+
+    def _judge(self, builder: PsdbBuilder, planned: _Planned, result: Result) -> Verdict:
+        name, kind, key = planned.name, planned.kind, planned.object_key
+        if isinstance(result, Failed):
+            return Verdict(name, kind, Outcome.FAILED, key.hex(), result.code, result.message)
+        if isinstance(result, Death):
+            build = self._compiler.identity.driver_build
+            number = signal.Signals[result.signal] if result.signal in signal.Signals.__members__ else 0
+            builder.add_poison(Poison(key, kind, name, PoisonOutcome(result.outcome), int(number), build, result.output))
+            return Verdict(
+                name, kind, result.outcome, key.hex(), signal=result.signal, output=result.output, driver_build=build,
+                message=death_text(result.outcome, result.signal, build), seconds=result.seconds,
+            )  # fmt: skip
+        if not isinstance(result, Compiled):
+            return Verdict(name, kind, Outcome.FAILED, key.hex(), "E_FAIL", f"unexpected answer {type(result).__name__}")
+        if not result.values:
+            return Verdict(name, kind, Outcome.FAILED, key.hex(), "E_FAIL", "the driver gave no object code for it")
+        values = values_of(key, result.values)
+        builder.add(Group(key, OBJECT_VERSION, tuple(value.key for value in values), kind, name), values)
+        builder.remove_poison(key)
+        return Verdict(
+            name, kind, Outcome.COMPILED, key.hex(), values=tuple(value.key.hex() for value in values),
+            bytes=sum(len(value.data) for value in values), seconds=result.seconds, feedback_hit=result.feedback_hit,
+        )  # fmt: skip
+
+    def _check_driver(self, opened: Opened) -> None:
+        """The driver that workers really hold must be the one that the identity was made from."""
+        if opened.global_key != self._compiler.identity.global_key or (
+            opened.capabilities.cache_uuid != self._compiler.identity.cache_uuid
+        ):
+            raise DriverError(
+                f"the driver of {self._compiler.identity.family} is not the one that was asked before; "
+                "run `kiln families --refresh` and try again"
+            )
+
+    def _report(self, verdict: Verdict, cost: int) -> None:
+        self._tally.add(verdict)
+        self.progress.done += 1
+        self.progress.cost_done += cost
+        if self._on_verdict:
+            self._on_verdict(verdict)
+
+    def _tick(self) -> None:
+        if self._on_tick:
+            self.progress.in_hand = tuple(f"{d.kind} {d.name}" for d in self._pool.in_hand) if self._pool else ()
+            self._on_tick(self.progress)
+
+
+def values_of(object_key: ObjectKey, answered: tuple[tuple[bytes, bytes], ...]) -> tuple[Value, ...]:
+    """The typed values of a compile. A driver that has no keys of its own gives empty ones; the object's key stands for them."""
+    return tuple(
+        Value(ValueKey(key or bytes(object_key) + number.to_bytes(4, "little")), ValueType.OBJECT_CODE, data)
+        for number, (key, data) in enumerate(answered)
+    )

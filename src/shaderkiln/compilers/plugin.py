@@ -1,0 +1,156 @@
+"""The interface of a compiler plugin (EP-53), and how plugins are found.
+
+A plugin is a class named by an entry point of the group ``shaderkiln.compilers``. It lists adapter families and opens one of them
+for one application; what it opens says who the object code belongs to, checks what the family can take, and gives the command of
+a worker process that answers the messages of ``shaderkiln.drivers.protocol``. A plugin never compiles in the calling process.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from shaderkiln.descriptions.pipeline import Application, PipelineDescription
+from shaderkiln.errors import InvalidArgumentError, NotFoundError
+from shaderkiln.identity import CompilerIdentity
+from shaderkiln.keys import Group, ObjectKey
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from shaderkiln.descriptions.requirements import Unmet
+
+ENTRY_POINT_GROUP = "shaderkiln.compilers"
+RESERVED_ABI_VERSIONS = frozenset({0, 2**64 - 1})
+OBJECT_VERSION = 1
+"""The version under which a source that has none of its own (a capture) stores its groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterFamily:
+    """One adapter family that one build of a compiler can make object code for."""
+
+    name: str
+    compiler: str
+    """Name of the plugin."""
+    package: str
+    """Name of the driver package, or of the compiler's build."""
+    abi_versions: tuple[int, ...]
+    """Largest first; 64-bit values of four 16-bit parts, never 0 or 2**64 - 1."""
+    compiler_version: str
+    application_profile_version: int
+    device_name: str = ""
+    object_code_form: str = "pipeline-binary"
+
+    def __post_init__(self) -> None:
+        versions = self.abi_versions
+        if (
+            not versions
+            or RESERVED_ABI_VERSIONS.intersection(versions)
+            or list(versions) != sorted(set(versions), reverse=True)
+        ):
+            raise InvalidArgumentError(
+                f"plugin {self.compiler!r}, family {self.name!r}: ABI versions must be given largest first, without repeats, and "
+                f"without 0 and 2**64 - 1, which are reserved; got {versions}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCommand:
+    """How to start a worker: ``arguments`` is the command line, in which ``{fd}`` is replaced by the socket's number."""
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class GroupStore(Protocol):
+    """The part of a database that ``find`` needs."""
+
+    def group(self, object_key: ObjectKey, version: int) -> Group | None: ...
+
+
+class FamilyCompiler(ABC):
+    """One family of one compiler build, opened for one application."""
+
+    identity: CompilerIdentity
+    """Who the object code made here belongs to."""
+
+    @abstractmethod
+    def worker_command(self) -> WorkerCommand:
+        """The command of a worker process for this family."""
+
+    def check(self, description: PipelineDescription) -> tuple[Unmet, ...]:
+        """What the pipeline needs and the family lacks; empty if a worker may be asked to compile it."""
+        return ()
+
+    def find(self, database: GroupStore, object_key: ObjectKey, version: int = OBJECT_VERSION) -> Group | None:
+        """The values that an earlier compile made for this object, or None (EP-53)."""
+        return database.group(object_key, version)
+
+
+class Compiler(ABC):
+    """A compiler plugin."""
+
+    name: ClassVar[str]
+    """The name of the plugin, as ``kiln compile --plugin`` takes it."""
+
+    @abstractmethod
+    def adapter_families(
+        self, *, refresh: bool = False, progress: Callable[[str], None] | None = None
+    ) -> tuple[AdapterFamily, ...]:
+        """The families that can really be compiled for here; ``refresh`` tries them again instead of trusting earlier answers."""
+
+    @abstractmethod
+    def open(
+        self, family: str, application: Application, *, package: str | None = None, abi_version: int | None = None
+    ) -> FamilyCompiler:
+        """Opens a family for an application.
+
+        ``package`` and ``abi_version`` choose among several builds; without them the one with the largest ABI version is taken.
+        Raises NotFoundError if there is no such family, package or ABI version.
+        """
+
+
+def installed_compilers() -> dict[str, EntryPoint]:
+    """The entry points of every installed plugin by name; nothing is imported yet."""
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def load_compiler(name: str) -> Compiler:
+    """The plugin of that name.
+
+    Raises NotFoundError if none is installed, InvalidArgumentError if what its entry point names is not a plugin.
+    """
+    points = installed_compilers()
+    if name not in points:
+        raise NotFoundError(f"no compiler plugin {name!r} is installed; there are: {', '.join(sorted(points)) or 'none'}")
+    compiler = points[name].load()()
+    if not isinstance(compiler, Compiler):
+        raise InvalidArgumentError(f"entry point {name!r} ({points[name].value}) is not a shaderkiln.compilers.plugin.Compiler")
+    return compiler
+
+
+def open_family(
+    family: str,
+    application: Application,
+    *,
+    plugin: str | None = None,
+    package: str | None = None,
+    abi_version: int | None = None,
+) -> FamilyCompiler:
+    """Opens a family with the named plugin, or with the first one that has it.
+
+    Raises NotFoundError with what to do if nothing here can compile for the family.
+    """
+    names: Iterable[str] = [plugin] if plugin else sorted(installed_compilers())
+    reasons = []
+    for name in names:
+        try:
+            return load_compiler(name).open(family, application, package=package, abi_version=abi_version)
+        except NotFoundError as error:
+            reasons.append(str(error))
+    raise NotFoundError("; ".join(dict.fromkeys(reasons)) or f"no compiler plugin is installed for {family!r}")

@@ -1,0 +1,122 @@
+"""What became of each pipeline, in a form that people and programs can read."""
+
+from __future__ import annotations
+
+import signal as signals
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from shaderkiln.databases.psdb import Poison
+    from shaderkiln.descriptions.requirements import Unmet
+
+
+class Outcome(StrEnum):
+    """What a job did with one pipeline."""
+
+    COMPILED = "compiled"
+    REUSED = "reused"
+    UNSUPPORTED = "unsupported"
+    FAILED = "failed"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed-out"
+    OUT_OF_MEMORY = "out-of-memory"
+    HIT = "hit"
+    MISS = "miss"
+    DAMAGED = "damaged"
+
+
+GOOD = frozenset({Outcome.COMPILED, Outcome.REUSED, Outcome.UNSUPPORTED, Outcome.HIT})
+"""Outcomes after which a job still ends with exit code 0."""
+POISON = frozenset({Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF_MEMORY})
+"""Outcomes that put a pipeline on the poison list."""
+
+
+class Reason(Struct, frozen=True):
+    """One thing that a pipeline needs and the family lacks."""
+
+    kind: str
+    name: str
+    text: str
+    where: str = ""
+
+
+class Verdict(Struct, frozen=True, omit_defaults=True):
+    """What became of one pipeline."""
+
+    pipeline: str
+    """The source's name of the pipeline: 16 hexadecimal digits in a capture."""
+    kind: str
+    outcome: Outcome
+    object_key: str = ""
+    code: str = ""
+    """VkResult or HRESULT name of a failure."""
+    message: str = ""
+    reasons: tuple[Reason, ...] = ()
+    """For ``unsupported``: everything that is missing."""
+    signal: str = ""
+    """For ``crashed``: the signal that ended the worker, such as SIGABRT."""
+    output: str = ""
+    """For ``crashed``: the last lines that the driver wrote."""
+    remembered: bool = False
+    """The outcome comes from the poison list; the pipeline was not tried again."""
+    driver_build: str = ""
+    values: tuple[str, ...] = ()
+    """Value keys of the object, or the damaged ones."""
+    bytes: int = 0
+    seconds: float = 0.0
+    """Time of the driver's creation call."""
+    feedback_hit: bool | None = None
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of verdicts, with the time that drivers took."""
+
+    counts: Counter[Outcome] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+    def add(self, verdict: Verdict) -> None:
+        self.counts[verdict.outcome] += 1
+        self.seconds += verdict.seconds
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def good(self) -> bool:
+        """Whether every verdict is one of ``GOOD``."""
+        return all(outcome in GOOD for outcome, count in self.counts.items() if count)
+
+
+def unsupported(pipeline: str, kind: str, object_key: bytes, unmet: Iterable[Unmet]) -> Verdict:
+    """The verdict on a pipeline that the family cannot take, with everything that is missing."""
+    reasons = tuple(Reason(str(need.kind), need.name, need.text, need.where) for need in unmet)
+    message = "; ".join(dict.fromkeys(reason.text for reason in reasons))
+    return Verdict(pipeline, kind, Outcome.UNSUPPORTED, object_key.hex(), message=message, reasons=reasons)
+
+
+def remembered(poison: Poison) -> Verdict:
+    """The verdict on a pipeline that is on the poison list and was not tried again."""
+    name = signals.Signals(poison.signal).name if poison.signal else ""
+    outcome = Outcome(poison.outcome)
+    text = death_text(outcome, name, poison.driver_build) + "; not tried again (--retry-poisoned tries it)"
+    return Verdict(
+        poison.name, poison.kind, outcome, poison.object_key.hex(), message=text, signal=name, output=poison.detail,
+        remembered=True, driver_build=poison.driver_build,
+    )  # fmt: skip
+
+
+def death_text(outcome: Outcome, signal_name: str, driver_build: str) -> str:
+    """How a pipeline ended its worker, in words."""
+    if outcome is Outcome.TIMED_OUT:
+        return f"took longer than its time limit in {driver_build}"
+    if outcome is Outcome.OUT_OF_MEMORY:
+        return f"took more memory than its limit in {driver_build}"
+    return f"ended the driver's process with {signal_name or 'an unknown signal'} in {driver_build}"

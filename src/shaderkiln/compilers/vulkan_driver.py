@@ -1,0 +1,189 @@
+"""What the Mesa plugin and the native plugin share: families that are targets of driver packages."""
+
+from __future__ import annotations
+
+import os
+import struct
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from shaderkiln.capabilities import Capabilities
+from shaderkiln.compilers.plugin import AdapterFamily, Compiler, FamilyCompiler, WorkerCommand
+from shaderkiln.descriptions.pipeline import Application, PipelineDescription
+from shaderkiln.drivers.packages import DriverPackage, DriverPackages
+from shaderkiln.drivers.probe import Probe, probe
+from shaderkiln.drivers.targets import (
+    DEVICE,
+    Target,
+    candidate_targets,
+    canonical_family,
+    family_of_device,
+    process_environment,
+)
+from shaderkiln.errors import NotFoundError
+from shaderkiln.identity import CompilerIdentity
+
+if TYPE_CHECKING:
+    from shaderkiln.descriptions.requirements import RequirementChecker, Unmet
+
+APPLICATION_PROFILE_VERSION = 1 << 32
+"""No application profiles are used: the first version of that, in the top 32 bits (EP-05)."""
+NVIDIA_PROPRIETARY = 4
+"""VK_DRIVER_ID_NVIDIA_PROPRIETARY, which packs its version as 10, 8, 8 and 6 bits."""
+
+
+class VulkanFamily(FamilyCompiler):
+    """A family whose worker holds a Vulkan driver."""
+
+    def __init__(
+        self, target: Target, family: str, application: Application, answer: Probe, capabilities: Capabilities
+    ) -> None:
+        self.target = target
+        self.capabilities = capabilities
+        self.identity = identity_of(family, answer, capabilities, application.features)
+        self._checker: RequirementChecker | None = None
+
+    def worker_command(self) -> WorkerCommand:
+        from shaderkiln.drivers.client import worker_arguments
+
+        return WorkerCommand(worker_arguments(self.target.icd), process_environment(self.target))
+
+    def check(self, description: PipelineDescription) -> tuple[Unmet, ...]:
+        if self._checker is None:
+            from shaderkiln.descriptions.requirements import RequirementChecker
+
+            self._checker = RequirementChecker(self.capabilities)
+        return self._checker.check(description)
+
+
+class VulkanCompiler(Compiler):
+    """Compiles with the drivers of some driver packages."""
+
+    def __init__(self, packages: DriverPackages | None = None) -> None:
+        self._packages = packages or DriverPackages()
+
+    @abstractmethod
+    def packages(self) -> tuple[DriverPackage, ...]:
+        """The driver packages that this plugin answers for."""
+
+    @abstractmethod
+    def advice(self) -> str:
+        """What a user can do to get more families."""
+
+    def adapter_families(
+        self, *, refresh: bool = False, progress: Callable[[str], None] | None = None
+    ) -> tuple[AdapterFamily, ...]:
+        from concurrent.futures import ThreadPoolExecutor
+
+        def ask(target: Target) -> Probe:
+            if progress:
+                progress(f"{target.package} {target.family or target.icd.rsplit('/', 1)[-1]}")
+            return probe(target, refresh=refresh)
+
+        found: dict[tuple[str, str], AdapterFamily] = {}
+        with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+            targets = [target for package in self.packages() for target in candidate_targets(package)]
+            try:
+                for target, answer in zip(targets, pool.map(ask, targets), strict=True):
+                    if answer.capabilities is not None:
+                        family = family_name(target, answer.capabilities)
+                        found.setdefault((family, target.package), self._describe(family, target, answer, answer.capabilities))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        return tuple(sorted((f for f in found.values() if f.object_code_form != "none"), key=lambda f: (f.name, f.package)))
+
+    def open(
+        self, family: str, application: Application, *, package: str | None = None, abi_version: int | None = None
+    ) -> VulkanFamily:
+        wanted = canonical_family(family)
+        best: VulkanFamily | None = None
+        reasons: list[str] = []
+        for target, answer in self._working_targets(wanted, application.features, package, reasons):
+            if answer.capabilities is None or answer.capabilities.object_code_form == "none":
+                continue
+            opened = VulkanFamily(target, wanted, application, answer, answer.capabilities)
+            if abi_version in (None, opened.identity.abi_version) and (
+                best is None or opened.identity.abi_version > best.identity.abi_version
+            ):
+                best = opened
+        if best is None:
+            wish = f" in driver package {package!r}" if package else ""
+            wish += f" with ABI version {abi_version}" if abi_version is not None else ""
+            why = f" ({'; '.join(reasons)})" if reasons else ""
+            raise NotFoundError(f"plugin {self.name!r} has no family {wanted!r}{wish}{why}; {self.advice()}")
+        return best
+
+    def _working_targets(
+        self, family: str, features: tuple[str, ...], package: str | None, reasons: list[str]
+    ) -> Iterator[tuple[Target, Probe]]:
+        """For each package the first target of that family that works; what does not work is added to ``reasons``."""
+        for each in self.packages():
+            if package not in (None, each.name):
+                continue
+            failures = []
+            for target in candidate_targets(each):
+                if target.method != DEVICE and target.family != family:
+                    continue
+                answer = probe(target, features)
+                if answer.capabilities is None:
+                    failures.append(f"{each.name}: {answer.error}")
+                elif family_name(target, answer.capabilities) == family:
+                    yield target, answer
+                    break
+            else:
+                reasons += failures[:1]
+
+    def _describe(self, family: str, target: Target, answer: Probe, capabilities: Capabilities) -> AdapterFamily:
+        identity = identity_of(family, answer, capabilities, ())
+        return AdapterFamily(
+            name=family,
+            compiler=self.name,
+            package=target.package,
+            abi_versions=(identity.abi_version,),
+            compiler_version=identity.compiler_version,
+            application_profile_version=identity.application_profile_version,
+            device_name=capabilities.device_name,
+            object_code_form=capabilities.object_code_form,
+        )
+
+
+def family_name(target: Target, capabilities: Capabilities) -> str:
+    """The adapter family of a target: its own name, or for a real device what its driver says."""
+    return target.family or family_of_device(capabilities.device_name, capabilities.vendor_id)
+
+
+def identity_of(family: str, answer: Probe, capabilities: Capabilities, features: tuple[str, ...]) -> CompilerIdentity:
+    """Who object code made by that device of that driver belongs to."""
+    return CompilerIdentity(
+        family=family,
+        vendor_id=capabilities.vendor_id,
+        device_id=capabilities.device_id,
+        driver_id=capabilities.driver_id,
+        driver_name=capabilities.driver_name,
+        driver_version=capabilities.driver_version,
+        driver_build=" ".join(part for part in (capabilities.driver_info, answer.build_id) if part),
+        abi_version=abi_version_of(capabilities.driver_id, capabilities.driver_version),
+        compiler_version=f"{capabilities.driver_name} {capabilities.driver_info}".strip(),
+        application_profile_version=APPLICATION_PROFILE_VERSION,
+        cache_uuid=capabilities.cache_uuid,
+        global_key=answer.global_key,
+        object_code_form=capabilities.object_code_form,
+        features=features,
+        pointer_bits=struct.calcsize("P") * 8,
+    )
+
+
+def abi_version_of(driver_id: int, driver_version: int) -> int:
+    """The ABI version of a driver build: the parts of its version number as four 16-bit parts, the most significant first.
+
+    A driver takes only the object code of its own build, so a build has one ABI version; the other fields of the identity tell
+    two builds of one version number apart.
+    """
+    if driver_id == NVIDIA_PROPRIETARY:
+        parts = (driver_version >> 22, driver_version >> 14 & 0xFF, driver_version >> 6 & 0xFF, driver_version & 0x3F)
+    else:
+        parts = (driver_version >> 22, driver_version >> 12 & 0x3FF, driver_version & 0xFFF, 0)
+    version = parts[0] << 48 | parts[1] << 32 | parts[2] << 16 | parts[3]
+    return max(version, 1)

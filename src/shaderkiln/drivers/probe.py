@@ -1,0 +1,107 @@
+"""What a target really is: asked of the driver in a process of its own, and kept so that the next run need not ask again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from shaderkiln.capabilities import Capabilities
+from shaderkiln.drivers.targets import Target, process_environment, read_build_id
+from shaderkiln.vulkan_registry.structures import HEADER_VERSION
+
+FORMAT = 1
+"""Raised when answers kept by an earlier version mean something else."""
+SECONDS = 30.0
+"""Time that a driver has for its answer."""
+
+
+class Probe(Struct, frozen=True):
+    """A driver's answer, or why there is none."""
+
+    error: str = ""
+    """Empty if the target works."""
+    capabilities: Capabilities | None = None
+    global_key: bytes = b""
+    build_id: str = ""
+    """GNU build ID of the driver's shared object, or SHA-256 of the file where it has none."""
+
+
+def probe(
+    target: Target, features: tuple[str, ...] = (), *, refresh: bool = False, environment: Mapping[str, str] = os.environ
+) -> Probe:
+    """The answer of a target's driver for a device with these code-changing features.
+
+    An answer is kept in the user's cache folder and believed as long as the driver's file and the target are the same; a driver
+    that the dynamic linker finds by name alone is asked every time. Never raises for a driver that fails: see ``Probe.error``.
+    """
+    path = _cache_path(target, features, environment)
+    if path and not refresh and (kept := _read(path)):
+        return kept
+    answer = _ask(target, features)
+    if path:
+        _write(path, answer)
+    return answer
+
+
+def _ask(target: Target, features: tuple[str, ...]) -> Probe:
+    from shaderkiln.drivers.client import WorkerProcess, worker_arguments
+    from shaderkiln.drivers.protocol import Failed, Open, Opened
+    from shaderkiln.errors import DriverError
+
+    try:
+        with WorkerProcess(worker_arguments(target.icd), process_environment(target)) as worker:
+            answer = worker.ask(Open(features), SECONDS)
+    except DriverError as error:
+        return Probe(error=str(error))
+    if isinstance(answer, Failed):
+        return Probe(error=f"{answer.code}: {answer.message}")
+    if not isinstance(answer, Opened):
+        return Probe(error=f"unexpected answer {type(answer).__name__}")
+    return Probe("", answer.capabilities, answer.global_key, _build_id(target.icd))
+
+
+def _build_id(icd: str) -> str:
+    path = Path(icd)
+    if not path.is_file():
+        return ""
+    if build_id := read_build_id(path):
+        return build_id
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _cache_path(target: Target, features: tuple[str, ...], environment: Mapping[str, str]) -> Path | None:
+    try:
+        stat = Path(target.icd).stat()
+    except OSError:
+        return None
+    facts = (FORMAT, HEADER_VERSION, target.icd, stat.st_size, stat.st_mtime_ns, stat.st_ino, features)
+    text = repr((facts, target.family, target.package, target.method, sorted(target.environment.items())))
+    name = hashlib.sha256(text.encode()).hexdigest()[:32]
+    base = environment.get("XDG_CACHE_HOME") or ""
+    folder = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
+    return folder / "shaderkiln" / "probes" / f"{name}.msgpack"
+
+
+def _read(path: Path) -> Probe | None:
+    try:
+        with path.open("rb") as file:
+            return msgspec.msgpack.decode(file.read(1 << 22), type=Probe)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _write(path: Path, answer: Probe) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".probe-", delete=False) as file:
+            file.write(msgspec.msgpack.encode(answer))
+        Path(file.name).replace(path)
+    except OSError:
+        return  # a cache that cannot be written costs time, nothing else
