@@ -267,7 +267,7 @@ class DriverPackages:
                 debs = tuple(Deb(f.name, f.version, f.architecture, f.sha256, f.size) for f in files)
                 manifest = describe_root(name, root, suite=suite, architecture=apt.architecture, debs=debs)
                 self._install(folder, scratch, manifest)
-            shutil.rmtree(state, ignore_errors=True)
+            shutil.rmtree(state / "cache", ignore_errors=True)  # The package lists stay: they make the next refresh short.
         return self.get(name)
 
     def _add_folder(self, name: str, folder: Path, source: Path, existing: DriverPackage | None) -> DriverPackage:
