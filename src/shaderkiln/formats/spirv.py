@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shaderkiln.errors import DamagedInputError
@@ -227,7 +227,7 @@ def _unsigned(a: int) -> int:
     return a & 0xFFFFFFFF if a < 0 else a
 
 
-_FOLDED = {
+_FOLDED: dict[int, Callable[[int, int], int]] = {
     113: lambda a, b: a,
     114: lambda a, b: a,
     126: lambda a, b: -a,
@@ -411,7 +411,7 @@ class _Walk:
                 self.unknown[opcode] = None
                 at = end
                 continue
-            least, type_at, result_at, lead, skip, tail = row
+            least, _, result_at, lead, skip, tail = row
             if count < least:
                 raise _damaged(f"opcode {opcode} needs {least} words and has {count}", at)
             if result_at:
@@ -669,8 +669,10 @@ class _Walk:
             written = not all(_NON_WRITABLE in members.get(i, ()) for i in range(len(operands)))
         return Binding(kept[_DESCRIPTOR_SET], kept[_BINDING], types, count, written)
 
-    def _descriptor_types(self, storage: int, pointed: int, opcode: int, operands: Sequence[int]) -> tuple[tuple[int, ...], bool]:
-        """VkDescriptorType values and whether stores go there (Vulkan, "Shader Resource and Descriptor Type Correspondence")."""
+    def _descriptor_types(
+        self, storage: int, pointed: int, opcode: int, operands: Sequence[int]
+    ) -> tuple[tuple[int, ...], bool]:
+        """VkDescriptorType values and whether stores go there (Vulkan, "Shader Resource Interface")."""
         if opcode == _TYPE_SAMPLER:
             return (0, 1), False
         if opcode == _TYPE_SAMPLED_IMAGE:
