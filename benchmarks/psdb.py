@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import random
 import tempfile
 import time
 from collections.abc import Callable
@@ -75,6 +76,7 @@ def measure(folder: Path, count: int) -> dict[str, float]:
     results["build_us"] = build(path, count, VALUE_SIZE) / count * 1e6
     results["build_bare_us"] = build_bare(bare, count, VALUE_SIZE) / count * 1e6
     keys = [value_key(number) for number in range(count)]
+    random.Random(0).shuffle(keys)  # so that no file is read in the order it was written
 
     def reuse() -> None:
         with PsdbBuilder(path, IDENTITY, ApplicationIdentity()) as builder:

@@ -22,6 +22,10 @@ from .psdb_records import Damage, DamagedValueError, Poison, PsdbStatistics, Sto
 INDEX_LIMIT = 1_000_000
 """Up to that many values the index is loaded into memory at the first find (about 200 bytes a value)."""
 
+# The names that find uses, without look-ups through modules: a tenth of its time.
+_unpack = schema.LOCATION.unpack
+_xxh3_64 = xxhash.xxh3_64_intdigest
+_xxh3_128 = xxhash.xxh3_128_digest
 _PROGRESS_STEPS = 20_000
 _SMALLEST_ROW = 16
 
@@ -99,7 +103,24 @@ class Psdb:
         location = index[type].get(key) if index is not None and type in index else self._locate(key, type)
         if location is None:
             self._miss(key, type)
-        return self._read(location, key, type)
+        _, size, payload, checksum = _unpack(location)
+        with self._lock:
+            try:
+                blob = self._blob
+                if blob is None:
+                    blob = self._at(payload)
+                else:
+                    blob.reopen(payload)
+                # Compared before reading, so that no claimed length makes us allocate more than the entry has.
+                data = blob.read() if blob.length() == size else None
+            except (apsw.Error, OverflowError) as error:
+                self._drop_blob()
+                raise DamagedValueError(key, ValueType(type), str(error)) from error
+        if data is None:
+            raise DamagedValueError(key, ValueType(type), "its size is not the one in the index")
+        if _xxh3_128(data, _xxh3_64(key, type)) != checksum:
+            raise DamagedValueError(key, ValueType(type), "its checksum is not the one in the index")
+        return data
 
     def size(self, key: ValueKey, type: ValueType = ValueType.OBJECT_CODE) -> int:
         """The size of a value in bytes without reading it. Raises as ``find`` does."""
@@ -312,22 +333,6 @@ class Psdb:
         else:
             blob.reopen(payload)
         return blob
-
-    def _read(self, location: bytes, key: ValueKey, type: ValueType) -> bytes:
-        _, size, payload, checksum = schema.LOCATION.unpack(location)
-        with self._lock:
-            try:
-                blob = self._at(payload)
-                # Compared before reading, so that no claimed length makes us allocate more than the entry has.
-                if blob.length() != size:
-                    raise DamagedValueError(key, ValueType(type), "its size is not the one in the index")
-                data: bytes = blob.read()
-            except (apsw.Error, OverflowError) as error:
-                self._drop_blob()
-                raise DamagedValueError(key, ValueType(type), str(error)) from error
-        if schema.value_checksum(key, type, data) != checksum:
-            raise DamagedValueError(key, ValueType(type), "its checksum is not the one in the index")
-        return data
 
     def _drop_blob(self) -> None:
         if self._blob is not None:
