@@ -22,6 +22,8 @@ from shaderkiln.formats.fossilize import (
 _OFFSET_BITS = 48
 _OFFSET_MASK = (1 << _OFFSET_BITS) - 1
 _OPEN_INPUTS = 64
+_SYNC_EVERY = 32 << 20
+"""Bytes written between two requests to the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,8 @@ class Conflict:
 class InputLedger:
     """What became of one input: ``entries == kept + duplicates + conflicting + dropped``.
 
-    ``entries`` counts every good entry and every damaged place; ``damage`` and ``conflicts`` name the dropped and the conflicting
-    ones, up to 10,000 of each.
+    ``entries`` counts every good entry and every damaged place; ``damage`` and ``conflicts`` name the dropped and the
+    conflicting ones, up to 10,000 of each.
     """
 
     path: Path
@@ -97,8 +99,8 @@ def merge(
     """Write every good entry of the inputs, in their order, into one new archive; of equal keys the first good one counts.
 
     Every stored checksum is verified (an entry without one is inflated); ``inflate`` inflates every payload, so that an entry
-    whose stated raw size is wrong is dropped as well. Takes about 110 bytes of memory for each key. The output appears when it is
-    complete and on the disk; inputs are never changed.
+    whose stated raw size is wrong is dropped as well. Takes up to 170 bytes of memory for each key. The output appears when it
+    is complete and on the disk; inputs are never changed.
 
     Raises as ``FossilizeArchive.open`` does for an input, InvalidArgumentError if the output is one of the inputs, and
     AccessDeniedError or CacheFullError if the output cannot be written.
@@ -108,7 +110,7 @@ def merge(
     if output.exists() and any(path.exists() and output.samefile(path) for path in paths):
         raise InvalidArgumentError(f"{output}: the output is one of the inputs")
     total = sum(path.stat().st_size for path in paths if path.exists())
-    with NewFile(output) as new, _Merger(paths, output, new.descriptor, inflate) as merger:
+    with NewFile(output) as new, _Merger(paths, output, new, inflate) as merger:
         write_all(output, new.descriptor, file_header())
         merger.written = FILE_HEADER_SIZE
         for number in range(len(paths)):
@@ -123,13 +125,15 @@ def salvage(input: str | os.PathLike[str], output: str | os.PathLike[str], progr
 
 
 class _Merger:
-    def __init__(self, paths: list[Path], output: Path, descriptor: int, inflate: bool) -> None:
+    def __init__(self, paths: list[Path], output: Path, new: NewFile, inflate: bool) -> None:
         self.paths = paths
         self.output = output
-        self.descriptor = descriptor
+        self.new = new
+        self.descriptor = new.descriptor
         self.inflate = inflate
         self.ledgers: list[InputLedger] = []
         self.written = 0
+        self._synced = 0
         self.done = 0
         # For each tag: hash -> number of the input << 48 | offset of the entry that was kept.
         self._seen: list[dict[int, int]] = [{} for _ in range(max(Tag) + 1)]
@@ -173,6 +177,9 @@ class _Merger:
             if end > start:
                 self._copy(source, batch.base, batch.view, start, end)
             ledger.entries += len(batch.offsets)
+            if self.written - self._synced > _SYNC_EVERY:
+                self._synced = self.written
+                self.new.sync_behind()
             if progress:
                 progress(self.done + scanner.position)
         ledger.kept = ledger.entries - ledger.duplicates - ledger.conflicting

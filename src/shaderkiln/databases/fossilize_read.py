@@ -21,9 +21,9 @@ _FIRST_READ = 4096
 class FossilizeArchive:
     """A Fossilize archive, open for reading; a context manager. Several threads may read from one.
 
-    Opening finds every entry, also in a damaged file; ``damage`` lists the rest. Payloads are verified when they are read, or all
-    at once by ``verify_all``. A process that appends to the file meanwhile does no harm: what it adds is seen by the next open,
-    and an entry that is only half written is damage until then.
+    Opening finds every entry, also in a damaged file; ``damage`` lists the rest. Payloads are verified when they are read, or
+    all at once by ``verify_all``. A process that appends to the file meanwhile does no harm: what it adds is seen by the next
+    open, and an entry that is only half written is damage until then.
     """
 
     def __init__(self, path: Path, descriptor: int, status: os.stat_result, version: int, columns: Columns) -> None:
@@ -38,8 +38,8 @@ class FossilizeArchive:
         """Open an archive of version 5 or 6.
 
         ``index`` allows to use and to write an index in the user's cache folder. ``verify`` checks every payload now and takes
-        bad ones for damage; without it, a bad payload is found when it is read, and where its size is damaged so that it reaches
-        to the start of a later entry, the entries between are missed.
+        bad ones for damage; without it, a bad payload is found when it is read, and where its size is damaged so that it
+        reaches to the start of a later entry, the entries between are missed.
 
         Raises NotFoundError, AccessDeniedError, and DamagedInputError if it is no such archive.
         """
@@ -63,6 +63,10 @@ class FossilizeArchive:
             os.close(self._descriptor)
             self._descriptor = -1
             self._columns.release()
+
+    def fileno(self) -> int:
+        """The descriptor of the open file. Raises InvalidArgumentError if it is closed."""
+        return self._open()
 
     def __enter__(self) -> FossilizeArchive:
         return self
@@ -125,8 +129,21 @@ class FossilizeArchive:
     def read(self, tag: Tag, hash: int) -> bytes:
         """The payload of an entry, its checksum and size verified.
 
-        Raises NotFoundError, and DamagedInputError that names file, tag, hash and reason.
+        Where the first entry with that key is damaged, a later one counts. Raises NotFoundError, and DamagedInputError that
+        names file, tag, hash and reason.
         """
+        try:
+            return self._payload(tag, hash)
+        except DamagedInputError:
+            if not self._columns.duplicates or self._columns.verified:
+                raise
+            columns = fossilize_index.build(self._descriptor, self._status.st_size, verify=True)
+            if columns.find(tag, hash) < 0:
+                raise
+            self._columns = columns
+        return self._payload(tag, hash)
+
+    def _payload(self, tag: Tag, hash: int) -> bytes:
         offset, header, data = self._read(tag, hash, _FIRST_READ)
         missing = ENTRY_HEADER_SIZE + header.stored_size - len(data)
         if missing > 0:

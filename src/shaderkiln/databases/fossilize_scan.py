@@ -1,7 +1,7 @@
 """One pass over a Fossilize archive: every good entry in file order, and what lies between them.
 
-The file is read with ``pread`` through one window of fixed size. Compared with a memory map that keeps the memory of the process
-the same whatever the size of the archive, and a file that another process truncates meanwhile cannot kill this one.
+The file is read with ``pread`` through one window of fixed size. Compared with a memory map that keeps the memory of the
+process the same whatever the size of the archive, and a file that another process truncates meanwhile cannot kill this one.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ MAX_DAMAGE = 10_000
 _CANDIDATE = re.compile(b"0" * 23 + rb"[0-9a][0-9a-f]{16}.{4}[\x01\x02]\0\0\0", re.DOTALL)
 """The first 48 bytes of an entry header with a known tag and known flags."""
 _CANDIDATE_SIZE = 48
+_BAD_CHECKSUM = "payload does not match its checksum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,8 @@ class Damage:
 class Batch:
     """Neighbouring good entries. ``offsets`` and ``ends`` count from ``base``; ``view`` holds the bytes from ``base`` on.
 
-    ``view`` is valid until the next batch is asked for. It is empty for an entry that is larger than the window, and ``ends`` is
-    empty unless the scan verifies. ``retracted`` is the absolute offset of an entry of an earlier batch that proved bad, or -1.
+    ``view`` is valid until the next batch is asked for. It is empty for an entry that is larger than the window, and ``ends``
+    is empty unless the scan verifies. ``retracted`` is the offset in the file of an earlier entry that proved bad, or -1.
     """
 
     base: int
@@ -104,10 +105,10 @@ def open_archive(path: Path) -> tuple[int, os.stat_result, int]:
 class Scanner:
     """Reads entries from ``start`` to ``size`` of an open archive.
 
-    Where a header makes no sense, the scan goes on at the next place that has a plausible header and a payload that proves good;
-    an entry whose payload is bad, and that led to such a place, is not reported. With ``verify`` every payload is checked
-    (checksum; where none is stored, by inflating) and with ``inflate`` every payload is inflated too, which also proves its raw
-    size. After the last batch ``damage`` lists the rest of the file, by offset.
+    Where a header makes no sense, the scan goes on at the next place that has a plausible header and a payload that proves
+    good; the entry that led to such a place is taken back if its payload is bad. With ``verify`` every payload is checked
+    (checksum; where none is stored, by inflating) and with ``inflate`` every payload is inflated too, which also proves its
+    raw size. After the last batch ``damage`` lists the rest of the file, by offset.
     """
 
     def __init__(
@@ -173,7 +174,7 @@ class Scanner:
                         break
                     if crc and not inflate:
                         if crc32(whole[at + header_size : end]) != crc:
-                            trouble, bad_payload = "payload does not match its checksum", True
+                            trouble, bad_payload = _BAD_CHECKSUM, True
                             break
                     else:
                         trouble = _fault(whole[at + header_size : end], flags, crc, raw)
@@ -208,10 +209,12 @@ class Scanner:
                 base = position
                 continue
             if bad_payload:
-                # It may be the size that is wrong, so that good entries lie in what seems to be the payload.
                 header = _header(buffer, at)
-                start = position + header_size
-                found = self._search(start, start + header.stored_size)
+                if header.crc and trouble != _BAD_CHECKSUM:
+                    found = position + header_size + header.stored_size
+                else:
+                    # It may be the size that is wrong, so that good entries lie in what seems to be the payload.
+                    found = self._search(position + header_size, self._landing(position))
                 self._note(position, found, trouble, header)
                 base, last = found, -1
                 continue
@@ -288,7 +291,7 @@ class Scanner:
         return header if offset + ENTRY_HEADER_SIZE + header.stored_size <= self.size else None
 
     def _landing(self, offset: int) -> int:
-        """Where the damaged header at ``offset`` says its entry ends, if another entry or the end follows there, else the end."""
+        """Where the header at ``offset`` says its entry ends, if another one follows there; else the end of the file."""
         data = os.pread(self.descriptor, ENTRY_HEADER_SIZE, offset)
         if len(data) == ENTRY_HEADER_SIZE:
             end = offset + ENTRY_HEADER_SIZE + _stored_size(data)
@@ -320,13 +323,10 @@ class Scanner:
         return stop
 
     def _intact(self, offset: int, header: EntryHeader) -> bool:
-        """Whether the payload of an entry proves good: by its checksum, else by inflating, else by what follows it."""
+        """Whether an entry proves good: by its checksum, else by inflating, else by its two sizes, which are the same."""
         if header.crc:
             return self._checksum(offset + ENTRY_HEADER_SIZE, header.stored_size) == header.crc
-        if header.flags == DEFLATED:
-            return not self._large_fault(offset, header)
-        end = offset + ENTRY_HEADER_SIZE + header.stored_size
-        return end == self.size or self._header_at(end) is not None
+        return header.flags != DEFLATED or not self._large_fault(offset, header)
 
     def _checksum(self, offset: int, length: int) -> int:
         crc = 0
@@ -343,7 +343,7 @@ class Scanner:
         """As ``_fault``, without holding the payload in memory."""
         start = offset + ENTRY_HEADER_SIZE
         if header.crc and self._checksum(start, header.stored_size) != header.crc:
-            return "payload does not match its checksum"
+            return _BAD_CHECKSUM
         if header.flags != DEFLATED or (header.crc and not self.inflate):
             return ""
         stream, raw, left = zlib.decompressobj(), 0, header.stored_size
@@ -375,7 +375,7 @@ _TAG_NUMBERS = {text: int(tag) for text, tag in TAGS.items()}
 def _fault(stored: memoryview, flags: int, crc: int, raw_size: int) -> str:
     """Why a payload is bad, by checksum and by inflating; empty if it is good."""
     if crc and zlib.crc32(stored) != crc:
-        return "payload does not match its checksum"
+        return _BAD_CHECKSUM
     try:
         unpack_payload(stored, flags, raw_size)
     except DamagedInputError as error:

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import tempfile
+import threading
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -30,10 +31,29 @@ class NewFile:
         mask = os.umask(0o077)
         os.umask(mask)
         os.fchmod(self.descriptor, 0o666 & ~mask)
+        self._syncing: threading.Thread | None = None
+        self._sync_error: OSError | None = None
+
+    def sync_behind(self) -> None:
+        """Let the disk begin with what was written so far, so that ``commit`` has less to wait for."""
+        if self._syncing is None or not self._syncing.is_alive():
+            self._syncing = threading.Thread(target=self._sync, args=(self.descriptor,), daemon=True)
+            self._syncing.start()
+
+    def _sync(self, descriptor: int) -> None:
+        try:
+            os.fdatasync(descriptor)
+        except OSError as error:
+            # The system reports a failed write only once, so that ``commit`` would not hear of it.
+            self._sync_error = error
 
     def commit(self) -> None:
         """Bring the file to the disk and to its name."""
         try:
+            if self._syncing:
+                self._syncing.join()
+            if self._sync_error:
+                raise self._sync_error
             os.fsync(self.descriptor)
             os.close(self.descriptor)
             self.descriptor = -1
@@ -49,6 +69,8 @@ class NewFile:
 
     def abort(self) -> None:
         """Remove what was written so far."""
+        if self._syncing:
+            self._syncing.join()
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
@@ -133,6 +155,8 @@ class ArchiveWriter:
                 raise AccessDeniedError(f"{path}: another writer has it open") from None
             present = FossilizeArchive.open(path)
             try:
+                if not os.path.sameopenfile(descriptor, present.fileno()):
+                    raise AccessDeniedError(f"{path}: was replaced while it was opened")
                 if present.end < present.stored_size:
                     os.ftruncate(descriptor, present.end)
                 writer = cls(path, descriptor, None, present)
@@ -148,8 +172,8 @@ class ArchiveWriter:
     def put(self, tag: Tag, hash: int, payload: bytes, compress: bool = True) -> bool:
         """Add an entry; False, and nothing done, if the archive has one with that key.
 
-        Raises InvalidArgumentError for a hash or payload too large, CacheFullError or AccessDeniedError if the system refuses to
-        write; the archive is then as before.
+        Raises InvalidArgumentError for a hash or payload too large, CacheFullError or AccessDeniedError if the system refuses
+        to write; the archive is then as before.
         """
         if self._descriptor < 0:
             raise InvalidArgumentError(f"{self.path}: writer is closed")

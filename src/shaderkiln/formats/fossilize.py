@@ -4,7 +4,8 @@ An archive is a 16-byte file header and then entries, each a 56-byte header in f
 
     tag, 24 hex digits | hash, 16 hex digits | u32 stored size | u32 flags | u32 crc32 of the stored bytes | u32 raw size
 
-Digits are lowercase, integers little-endian. The format has no index, no footer and no sync marker; the checksum covers neither key nor sizes.
+Digits are lowercase, integers little-endian. The format has no index, no footer and no sync marker; the checksum covers
+neither key nor sizes.
 Source: the Fossilize project's stream archive; layout, hash and integer coding as its captures have them.
 """
 
