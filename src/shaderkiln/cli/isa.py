@@ -13,8 +13,7 @@ from shaderkiln.cli.output import json_option, write_json
 @click.command("isa")
 @click.argument("psdb", type=click.Path(path_type=Path))
 @click.argument("pipeline")
-@click.option("-c", "--capture", type=click.Path(path_type=Path), help="The capture; default: the one of that name beside the PSDB, "
-              "in the folder above or in the working directory.")  # fmt: skip
+@click.option("-c", "--capture", type=click.Path(path_type=Path), help="The capture; default: the one of that name nearby.")
 @click.option("--statistics-only", is_flag=True, help="Leave the disassembly out.")
 @click.option("--plugin", help="Compiler plugin.")
 @click.option("--driver", "package", help="Driver package.")

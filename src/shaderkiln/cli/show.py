@@ -149,9 +149,7 @@ def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -
     click.echo(f"{database.path}: PSDB, format 1, {size_text(statistics.file_bytes)}")
     click.echo(f"family       {identity.family} (vendor {identity.vendor_id:#06x}, device {identity.device_id:#06x})")
     click.echo(f"driver       {identity.driver_name}, {identity.driver_build}")
-    click.echo(
-        f"ABI          {format_version(identity.abi_version)}, object code as {identity.object_code_form}, {identity.pointer_bits} bits"
-    )
+    click.echo(f"ABI          {format_version(identity.abi_version)}, {identity.object_code_form}, {identity.pointer_bits} bits")
     click.echo(f"cache UUID   {identity.cache_uuid.hex()}")
     if identity.global_key:
         click.echo(f"global key   {identity.global_key.hex()}")
@@ -162,8 +160,9 @@ def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -
         click.echo(
             f"values       {each.values} {value_type.name}, {size_text(each.bytes)}, stored {size_text(each.stored_bytes)}"
         )
+    saved = size_text(statistics.saved_bytes)
     click.echo(
-        f"payloads     {statistics.payloads}, {size_text(statistics.payload_bytes)}; storing equal ones once saves {size_text(statistics.saved_bytes)}"
+        f"payloads     {statistics.payloads}, {size_text(statistics.payload_bytes)}; storing equal ones once saves {saved}"
     )
     shared = _sharing(database)
     click.echo(f"sharing      {shared[0]} value references by groups, {shared[1]} distinct values")

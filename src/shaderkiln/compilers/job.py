@@ -19,11 +19,12 @@ import msgspec
 
 from shaderkiln.compilers.plugin import OBJECT_VERSION, FamilyCompiler
 from shaderkiln.compilers.pool import Death, Limits, Result, Task, WorkerPool
+from shaderkiln.compilers.statistics import statistics_value
 from shaderkiln.compilers.verdicts import Outcome, Tally, Verdict, death_text, remembered, unsupported
-from shaderkiln.databases.psdb import Poison, PsdbBuilder
 from shaderkiln.databases.psdb import Outcome as PoisonOutcome
+from shaderkiln.databases.psdb import Poison, PsdbBuilder
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription, PipelineKind
-from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Open, Opened
+from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Inspect, Inspected, Open, Opened
 from shaderkiln.errors import DriverError, ShaderkilnError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.keys import Group, ObjectKey, Value, ValueKey, ValueType
@@ -161,9 +162,41 @@ class CompileJob:
                     builder.commit()
                     committed, uncommitted = time.monotonic(), 0
                 self._tick()
+            if self._options.statistics:
+                self._add_statistics(builder, pool)
             builder.finish()
             differences = tuple(str(difference) for difference in builder.differences)
         return JobReport(self._path, self._tally, self._stopped, differences, time.monotonic() - started)
+
+    def _add_statistics(self, builder: PsdbBuilder, pool: WorkerPool) -> None:
+        """Compiles once more for statistics what has none yet; a pipeline that the driver cannot do it for goes without."""
+
+        def tasks() -> Iterator[Task | None]:
+            for kind, hash in self._source.pipelines():
+                if self._stopped:
+                    return
+                if self._options.only is not None and f"{hash:016x}" not in self._options.only:
+                    continue
+                try:
+                    description = self._source.load(kind, hash)
+                    key = self._source.object_key(description)
+                except ShaderkilnError:
+                    continue
+                if not builder.has_group(key, OBJECT_VERSION) or builder.has_value(
+                    ValueKey(bytes(key)), ValueType.PERFORMANCE_DATA
+                ):
+                    yield None
+                    continue
+                groups[key] = Group(key, OBJECT_VERSION, builder.value_keys(key, OBJECT_VERSION), kind, description.name)
+                pipeline = description.create_info
+                yield Task(description, key, lambda request, pipeline=pipeline: Inspect(request, pipeline, False))
+
+        groups: dict[ObjectKey, Group] = {}
+        for task, result in pool.run(tasks()):
+            group = groups.pop(task.object_key)
+            if isinstance(result, Inspected) and result.executables:
+                builder.add(group, (statistics_value(task.object_key, result.executables),))
+            self._tick()
 
     # -- planning: dearest first, so that the last worker does not start on a long one when the others are done
 

@@ -153,8 +153,7 @@ class WorkerPool:
             busy = [slot for slot in self._slots if slot.queue]
             if not busy and (self._stopping or (exhausted and not again)):
                 return
-            for result in self._wait(0.0 if not busy else self._pause(), again):
-                yield result
+            yield from self._wait(0.0 if not busy else self._pause(), again)
 
     def close(self) -> None:
         """Ends every worker: politely where it is idle, by force where it is busy."""

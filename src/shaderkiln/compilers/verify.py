@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shaderkiln.compilers.job import Progress, Source
-from shaderkiln.compilers.plugin import OBJECT_VERSION, FamilyCompiler
+from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.compilers.pool import Death, Limits, Result, Task, WorkerPool
 from shaderkiln.compilers.verdicts import Outcome, Tally, Verdict, death_text, remembered, unsupported
 from shaderkiln.databases.psdb import Damage, DamagedValueError, Poison, Psdb
