@@ -64,7 +64,7 @@ class CapturedObjects(Mapping[Handle, Struct]):
 
     def __getitem__(self, handle: Handle) -> Struct:
         item = self._items[handle]
-        return structures.ShaderModuleCreateInfo(item.flags, item.spirv()) if isinstance(item, ModuleHead) else item
+        return item.structure() if isinstance(item, ModuleHead) else item
 
     def __iter__(self) -> Iterator[Handle]:
         return iter(self._items)
@@ -200,7 +200,7 @@ class Capture:
         self._objects = description.objects
         if isinstance(description.objects, CapturedObjects):
             for handle, head in description.objects.modules():
-                if handle not in known:
+                if handle not in known and not head.unknown_members:
                     coded = spirv_to_varint(head.code) if head.coded is None else head.coded
                     known[handle] = module_digest(head.flags, head.code_size, coded)
         return ObjectKey(digester.digest(description.create_info))

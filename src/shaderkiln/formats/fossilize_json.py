@@ -1,7 +1,7 @@
 """The bodies of Fossilize entries as typed descriptions, and back, byte for byte as Fossilize's recorder writes them.
 
 A body is ``{"version":6,"<group>":{"<16 hex digits>":{...}}}``; a shader module's is followed by a zero byte and its words.
-Members are named as in C, without Hungarian prefix; exceptions and the order of writing stand in ``_LAYOUT``. Source: the bodies
+Members are named as in C, without Hungarian prefix; exceptions and the order of writing are in ``_LAYOUT``. Source: the bodies
 and the serializer of the Fossilize project.
 
 Nothing that a body says is lost:
@@ -12,7 +12,7 @@ Nothing that a body says is lost:
   chain of the nearest structure that has one; members of structures in it stand under the name (and index) that leads to them.
 
 ``Coverage`` counts both. What is not kept: white space, the order of members, an empty array where none is the same, and of
-members that stand twice the first. Single-precision numbers are rounded as C would.
+members that stand twice the last; members of the document beside the group. Single-precision numbers are rounded as C would.
 """
 
 from __future__ import annotations
@@ -97,6 +97,13 @@ class ModuleHead(Struct, frozen=True):
     code_size: int
     coded: bytes | None
     code: bytes = b""
+    unknown_members: str = ""
+    """JSON of unknown members; empty if there are none."""
+
+    def structure(self) -> structures.ShaderModuleCreateInfo:
+        """The module; DamagedInputError if its code is not what the head says."""
+        unknown = (UnknownStructure(UNKNOWN_MEMBERS, self.unknown_members),) if self.unknown_members else ()
+        return structures.ShaderModuleCreateInfo(self.flags, self.spirv(), unknown)
 
     def spirv(self) -> bytes:
         """Little-endian SPIR-V; DamagedInputError if it is not what the head says."""
@@ -854,7 +861,7 @@ def parse_body(tag: Tag, payload: bytes) -> tuple[int, Struct]:
         return 0, OpaqueBody(payload)
     if tag is Tag.SHADER_MODULE:
         head = parse_module_head(payload)
-        return head.handle, structures.ShaderModuleCreateInfo(head.flags, head.spirv())
+        return head.handle, head.structure()
     try:
         document = _document(payload, names=tag is Tag.APPLICATION_INFO)
         if tag is Tag.APPLICATION_INFO:
@@ -877,6 +884,9 @@ def parse_body(tag: Tag, payload: bytes) -> tuple[int, Struct]:
     raise DamagedInputError(f"body has no {' or '.join(group for group, _cls in GROUPS[tag])}")
 
 
+_MODULE_MEMBERS: Final = frozenset(("varintOffset", "varintSize", "codeSize", "flags", "code"))
+
+
 def parse_module_head(payload: bytes) -> ModuleHead:
     """A shader module's payload without decoding its words. Raises DamagedInputError."""
     head, separator, coded = payload.partition(b"\0")
@@ -891,11 +901,13 @@ def parse_module_head(payload: bytes) -> ModuleHead:
         size = _read_u64(value.get("codeSize"), context)
         if size % 4 or size > 1 << 28:
             raise _Bad(f"has an impossible code size of {size} bytes")
+        rest = {key: item for key, item in value.items() if key not in _MODULE_MEMBERS}
+        unknown = json_text(rest) if rest else ""
         if "code" in value:
             code = _read_bytes(value["code"], context)
             if len(code) != size:
                 raise _Bad("has not codeSize bytes of code")
-            return ModuleHead(handle, flags, size, None, code)
+            return ModuleHead(handle, flags, size, None, code, unknown)
         offset, length = _read_u64(value.get("varintOffset"), context), _read_u64(value.get("varintSize"), context)
     except _Bad as bad:
         raise DamagedInputError(f"shader module {bad.reason}") from None
@@ -905,7 +917,7 @@ def parse_module_head(payload: bytes) -> ModuleHead:
         split_shader_module(payload)
     if offset + length > len(coded):
         raise DamagedInputError("shader module's code is cut off")
-    return ModuleHead(handle, flags, size, coded if length == len(coded) else coded[offset : offset + length])
+    return ModuleHead(handle, flags, size, coded[offset : offset + length], b"", unknown)
 
 
 def write_body(tag: Tag, handle: int, structure: Struct, *, version: int = VERSION) -> bytes:
@@ -926,8 +938,12 @@ def write_body(tag: Tag, handle: int, structure: Struct, *, version: int = VERSI
         raise InvalidArgumentError(f"an entry of tag {tag} cannot hold {type(structure).__name__}")
     if isinstance(structure, structures.ShaderModuleCreateInfo):
         coded = spirv_to_varint(structure.code)
-        body = f'{{"varintOffset":0,"varintSize":{len(coded)},"codeSize":{len(structure.code)},"flags":{structure.flags}}}'
-        return join_shader_module(f'{{"version":{version},"{group}":{{"{handle:016x}":{body}}}}}'.encode(), coded)
+        chain, unknown = _split_unknown(structure.next)
+        if chain:
+            raise InvalidArgumentError("a shader module in a Fossilize archive has no chain")
+        head = {"varintOffset": 0, "varintSize": len(coded), "codeSize": len(structure.code), "flags": structure.flags}
+        text = f'{{"version":{version},"{group}":{{"{handle:016x}":{json_text(head | unknown)}}}}}'
+        return join_shader_module(text.encode(), coded)
     body = codec(type(structure)).write(structure, _NO_UNKNOWN)
     return f'{{"version":{version},"{group}":{{"{handle:016x}":{body}}}}}'.encode()
 
