@@ -165,13 +165,13 @@ def main() -> None:
         print(json.dumps(rows, indent=2))
         return
     print(
-        f"{'operation':30} {'entries':>8} {'µs/entry':>9} {'MB/s':>8} {'peer µs':>8} {'× peer':>7} {'Fossilize µs':>12} {'×':>6}"
+        f"{'operation':30} {'entries':>8} {'µs/entry':>9} {'MB/s':>8} {'peer µs':>8} {'× peer':>7} {'Fossilize µs':>12} {'×':>5}"
     )
     for row in rows:
         cells = [row["operation"], row["entries"], row["us_per_entry"], row["mb_per_s"], row["peer_us_per_entry"]]
         cells += [row["times_as_fast_as_peer"], row["fossilize_recorded_us_per_entry"], row["times_as_fast_as_fossilize"]]
         texts = [f"{cell:.3f}" if isinstance(cell, float) else "-" if cell is None else str(cell) for cell in cells]
-        print("{:30} {:>8} {:>9} {:>8} {:>8} {:>7} {:>12} {:>6}".format(*texts))
+        print("{:30} {:>8} {:>9} {:>8} {:>8} {:>7} {:>12} {:>5}".format(*texts))
     print(f"merge: {rows[-1]['times_fossilize_mb_per_s']:.2f} times Fossilize's recorded {RECORDED_MERGE:.0f} MB/s")
     print(f"memory kept by an open archive: {rows[0]['memory_kib_after_open']} KiB")
 

@@ -30,6 +30,9 @@ from shaderkiln.formats.fossilize import FILE_HEADER_SIZE, Tag
 MIN_ENTRIES = 1024
 """Archives with fewer entries are scanned as fast as an index is opened, and get none."""
 
+MAX_FILES = 256
+"""Indexes that are kept; the ones written longest ago go first."""
+
 _MASK64 = 0xFFFFFFFFFFFFFFFF
 _TAG_MIX = 0x9E3779B97F4A7C15
 _MAX_PROBES = 1000
@@ -98,7 +101,8 @@ class Columns:
             if isinstance(view, memoryview):
                 view.release()
         if self._map:
-            self._map.close()
+            with suppress(BufferError):  # another thread has a part of it in hand, and lets go of it soon
+                self._map.close()
             self._map = None
 
     def forget_pages(self) -> None:
@@ -228,9 +232,19 @@ def save(archive: Path, descriptor: int, status: os.stat_result, columns: Column
             with suppress(OSError):
                 os.unlink(file.name)  # noqa: PTH108
             raise
+        _prune(path.parent)
     except OSError:
         return False
     return True
+
+
+def _prune(folder: Path) -> None:
+    with os.scandir(folder) as entries:
+        files = [
+            (entry.stat(follow_symlinks=False).st_mtime_ns, entry.path) for entry in entries if entry.name.endswith(".index")
+        ]
+    for _, name in sorted(files)[:-MAX_FILES]:
+        os.unlink(name)  # noqa: PTH108
 
 
 def load(archive: Path, descriptor: int, status: os.stat_result) -> Columns | None:

@@ -108,10 +108,19 @@ class FossilizeArchive:
         return dict(zip(Tag, self._columns.counts, strict=True))
 
     def hashes(self, tag: Tag) -> Iterator[int]:
-        """The hashes of all entries of a tag in file order, which is the order in which reading them is fastest."""
+        """The hashes of all entries of a tag in file order, which is the order in which reading them is fastest.
+
+        Raises InvalidArgumentError once the archive is closed.
+        """
+        self._open()
         columns = self._columns
-        for number in columns.numbers(tag):
-            yield columns.hashes[number]
+        try:
+            for number in columns.numbers(tag):
+                yield columns.hashes[number]
+        except ValueError:
+            # The index is a released memory map.
+            self._open()
+            raise
         columns.forget_pages()
 
     def contains(self, tag: Tag, hash: int) -> bool:

@@ -35,6 +35,8 @@ from shaderkiln.formats.fossilize import (
 
 WINDOW = 1 << 20
 """Bytes read at once: large enough that a system call costs nothing, small enough for the processor's cache."""
+_FIRST_STEP = 1 << 12
+"""Bytes read at first behind a damaged place, because the next may be near: more would be read many times."""
 MAX_DAMAGE = 10_000
 """Damaged places that are kept by name; a file with more is garbage, and the last one then stands for the rest."""
 
@@ -141,10 +143,12 @@ class Scanner:
         whole = memoryview(buffer)
         unpack, find_tag, crc32, header_size = ENTRY.unpack_from, _TAG_NUMBERS.get, zlib.crc32, ENTRY_HEADER_SIZE
         base = self.start
+        reach = len(buffer)
         last = -1  # absolute offset of the entry before ``base``, unless it is known to be good
         while base < size:
             self.position = base
-            length = self._fill(base)
+            length = self._fill(base, reach)
+            reach = min(reach * 4, len(buffer))
             offsets: list[int] = []
             ends: list[int] = []
             tags = bytearray()
@@ -169,8 +173,9 @@ class Scanner:
                     assert tag is not None
                 if verify:
                     if end > length:
-                        if not at:
+                        if not at and end > len(buffer):
                             large = EntryHeader(Tag(tag), 0, stored, flags, crc, raw)
+                        reach = max(reach, min(end - at, len(buffer)))
                         break
                     if crc and not inflate:
                         if crc32(whole[at + header_size : end]) != crc:
@@ -208,6 +213,7 @@ class Scanner:
             if not trouble:
                 base = position
                 continue
+            reach = min(_FIRST_STEP, len(buffer))
             if bad_payload:
                 header = _header(buffer, at)
                 if header.crc and trouble != _BAD_CHECKSUM:
@@ -238,10 +244,10 @@ class Scanner:
         self.position = size
         self.damage.sort(key=lambda damage: damage.offset)
 
-    def _fill(self, base: int) -> int:
-        """Read the window at ``base``; how many bytes there were, at most up to ``size``."""
+    def _fill(self, base: int, reach: int) -> int:
+        """Read up to ``reach`` bytes at ``base`` into the window; how many there were, at most up to ``size``."""
         length = 0
-        view = memoryview(self._buffer)[: self.size - base]
+        view = memoryview(self._buffer)[: min(reach, self.size - base)]
         while length < len(view):
             count = os.preadv(self.descriptor, [view[length:]], base + length)
             if not count:
@@ -301,9 +307,10 @@ class Scanner:
 
     def _search(self, start: int, stop: int) -> int:
         """The offset in ``start`` .. ``stop`` of the first entry that proves good; ``stop`` if there is none."""
-        base = start
+        base, step = start, _FIRST_STEP
         while base < stop:
-            data = os.pread(self.descriptor, min(WINDOW, stop - base + _CANDIDATE_SIZE), base)
+            data = os.pread(self.descriptor, min(step, stop - base + _CANDIDATE_SIZE), base)
+            step = min(step * 4, WINDOW)
             if len(data) < _CANDIDATE_SIZE:
                 break
             match = _CANDIDATE.search(data)
