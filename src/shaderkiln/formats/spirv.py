@@ -58,6 +58,8 @@ PUSH_CONSTANT, IMAGE, STORAGE_BUFFER = 9, 11, 12
 LOCAL_SIZE, LOCAL_SIZE_ID = 17, 38
 
 _MAXIMUM_SIZE = 1 << 62
+_MAXIMUM_DEPTH = 64
+"""Of types inside types and of constants made from constants; deeper ones are not computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,7 @@ class ModuleInfo:
     _types: Mapping[int, tuple[int, Sequence[int]]] = field(repr=False)
     _spec_ids: Mapping[int, int] = field(repr=False)
     _workgroup_size: int = field(repr=False)
+    _blocks: frozenset[int] = field(repr=False)
 
     def entry_point(self, execution_model: int, name: str) -> EntryPoint | None:
         """The entry point of that execution model and name."""
@@ -169,16 +172,28 @@ class ModuleInfo:
             if found is None:
                 return None
             size, alignment = found
-            if type_id in sizes.blocks:
+            if type_id in self._blocks:
                 largest_block = max(largest_block, size)
             else:
                 at = -(-at // alignment) * alignment + size
         return max(at, largest_block)
 
-    def evaluate(self, constant: int, specialization: Mapping[int, bytes], depth: int = 0) -> int | None:
+    def evaluate(self, constant: int, specialization: Mapping[int, bytes]) -> int | None:
         """The integer value of a scalar constant, specialization applied; None where it is not an integer computed here."""
+        return self._evaluate(constant, specialization, {}, 0)
+
+    def _evaluate(
+        self, constant: int, specialization: Mapping[int, bytes], known: dict[int, int | None], depth: int
+    ) -> int | None:
+        if constant not in known:
+            known[constant] = None if depth > _MAXIMUM_DEPTH else self._new_value(constant, specialization, known, depth)
+        return known[constant]
+
+    def _new_value(
+        self, constant: int, specialization: Mapping[int, bytes], known: dict[int, int | None], depth: int
+    ) -> int | None:
         found = self._constants.get(constant)
-        if found is None or depth > 64:
+        if found is None:
             return None
         opcode, type_id, operands = found
         if opcode in (41, 48):
@@ -187,12 +202,13 @@ class ModuleInfo:
             value = 0
         elif opcode in (43, 50):
             value = operands[0] | operands[1] << 32 if len(operands) > 1 else operands[0]
-        elif opcode == 52 and operands:
-            return self._operation(type_id, operands, specialization, depth)
+        elif opcode == 52 and 2 <= len(operands) <= 4:
+            values = [self._evaluate(i, specialization, known, depth + 1) for i in operands[1:]]
+            return self._operation(type_id, operands[0], values)
         else:
             return None
         if opcode in _SPECIALIZABLE and (data := specialization.get(self._spec_ids.get(constant, -1))):
-            value = int.from_bytes(data, "little")
+            value = int.from_bytes(data[:8], "little")
             if opcode in (48, 49):
                 value = int(value != 0)
         return self._wrapped(type_id, value)
@@ -204,16 +220,16 @@ class ModuleInfo:
         if opcode != _TYPE_INT or len(operands) < 2:
             return None
         width = operands[0]
+        if not 0 < width <= 64:
+            return None
         value &= (1 << width) - 1
         return value - (1 << width) if operands[1] and value >> (width - 1) else value
 
-    def _operation(self, type_id: int, operands: Sequence[int], specialization: Mapping[int, bytes], depth: int) -> int | None:
-        values = [self.evaluate(i, specialization, depth + 1) for i in operands[1:]]
+    def _operation(self, type_id: int, opcode: int, values: list[int | None]) -> int | None:
         if any(v is None for v in values):
             return None
         a, b, c = ([v or 0 for v in values] + [0, 0, 0])[:3]
-        opcode = operands[0]
-        if opcode == 169:
+        if opcode == 169:  # OpSelect
             return self._wrapped(type_id, b if a else c)
         if opcode in (134, 135, 137, 138, 139) and b == 0:
             return None
@@ -272,14 +288,15 @@ class _Sizes:
         self.module = module
         self.specialization = specialization
         self.known: dict[int, tuple[int, int] | None] = {}
-        self.blocks: set[int] = set()
+        self.depth = 0
 
     def of(self, type_id: int) -> tuple[int, int] | None:
         if type_id not in self.known:
             self.known[type_id] = None  # a type inside itself has no size
-            if len(self.known) > 512:
-                return None  # deeper than any shader; bounds the recursion
-            self.known[type_id] = self._compute(type_id)
+            if self.depth < _MAXIMUM_DEPTH:
+                self.depth += 1
+                self.known[type_id] = self._compute(type_id)
+                self.depth -= 1
         return self.known[type_id]
 
     def _compute(self, type_id: int) -> tuple[int, int] | None:
@@ -288,12 +305,12 @@ class _Sizes:
             return 4, 4
         if opcode in (_TYPE_INT, _TYPE_FLOAT) and operands:
             size = operands[0] // 8
-            return (size, size) if size else None
+            return (size, size) if size in (1, 2, 4, 8) else None
         if opcode == _TYPE_POINTER:
             return 8, 8
         if opcode in (_TYPE_VECTOR, _TYPE_MATRIX) and len(operands) == 2:
             inner = self.of(operands[0])
-            if inner is None:
+            if inner is None or not 1 <= operands[1] <= 16:
                 return None
             if opcode == _TYPE_MATRIX:
                 stride = -(-inner[0] // inner[1]) * inner[1]
@@ -582,6 +599,7 @@ class _Walk:
             self.types,
             spec_ids,
             workgroup_size,
+            frozenset(target for target, kept in self.decorations.items() if _BLOCK in kept),
         )
 
     def _constant_bytes(self, constant: int) -> int:
