@@ -6,7 +6,7 @@
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const int LOG2_SIZE = 5;
 layout(constant_id = 1) const bool INVERSE = false;
-const int MAXIMUM = 128;
+const int MAXIMUM = 256;
 layout(set = 0, binding = 0, std430) buffer Data { vec2 data[]; };
 
 void main() {
