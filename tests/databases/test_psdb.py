@@ -499,6 +499,30 @@ def test_a_file_system_without_space(tmp_path: Path) -> None:
         subprocess.call(["umount", str(folder)])
 
 
+def test_memory_does_not_grow_with_what_is_stored(tmp_path: Path) -> None:
+    code = """
+from shaderkiln.keys import Group, Value, ValueKey, ValueType
+def fill(builder, numbers):
+    for number in numbers:
+        key = ValueKey(object_key(number))
+        builder.add(Group(object_key(number), 1, (key,), "compute", "n"), [Value(key, ValueType.OBJECT_CODE, key * 8)])
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+with PsdbBuilder(path, compiler(), APPLICATION) as builder:
+    fill(builder, range(3000))
+    builder.finish()
+with PsdbBuilder(path, compiler(), APPLICATION) as builder:
+    fill(builder, range(4000))
+    start = peak()
+    fill(builder, range(16000))
+    assert sum(1 for _ in builder.group_keys()) == 16000
+    print(peak() - start)
+"""
+    result = run_child(code, tmp_path / "a.psdb")
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) < 4096  # KiB; keys alone of 12,000 groups in a set would take 1.5 MB, groups and values 20 MB
+
+
 def test_access_denied_for_an_unreadable_file(tmp_path: Path) -> None:
     if os.getuid() == 0:
         pytest.skip("root reads everything")

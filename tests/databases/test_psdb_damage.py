@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from psdb_support import APPLICATION, build, compiler, make, object_key
 
-from shaderkiln.databases import psdb_reader, psdb_schema
+from shaderkiln.databases import psdb_schema
 from shaderkiln.databases.psdb import DamagedValueError, Outcome, Poison, Psdb, PsdbBuilder
 from shaderkiln.errors import CacheCorruptError, NotFoundError
 from shaderkiln.keys import Group, ValueKey, ValueType
@@ -87,7 +87,7 @@ def test_one_flipped_bit_is_never_a_wrong_answer(tmp_path: Path) -> None:
     content = path.read_bytes()
     source = random.Random(1)
     offsets = [
-        at for at, byte in enumerate(content) if (byte and source.random() < 0.4) or at % 4096 < 110 or source.random() < 0.05
+        at for at, byte in enumerate(content) if (byte and source.random() < 0.3) or at % 4096 < 40 or source.random() < 0.02
     ]
     refused, found = check_flips(path, offsets, range(SMALL), source)
     assert refused > 100
@@ -307,18 +307,57 @@ def test_a_cyclic_table_does_not_keep_us_for_ever(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("AL-02")
-def test_look_ups_without_the_memory_index_answer_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_look_ups_without_the_memory_index_answer_the_same(tmp_path: Path) -> None:
     path = small(tmp_path / "a.psdb")
-    monkeypatch.setattr(psdb_reader, "INDEX_LIMIT", 0)
-    with Psdb.open(path) as database:
+    with Psdb.open(path, index_limit=0) as database:
         assert everything(database, range(SMALL)) == 0
         with pytest.raises(NotFoundError):
             database.find(ValueKey(b"unknown"))
     connection = sqlite3.connect(path)
     connection.executescript("UPDATE entries SET payload = payload % 3 + 1")
     connection.close()
-    with Psdb.open(path) as database:
+    with Psdb.open(path, index_limit=0) as database:
         assert everything(database, range(SMALL)) > 0
+
+
+@pytest.mark.spec("AL-02")
+def test_a_damaged_unfinished_file_never_becomes_a_wrong_finished_one(tmp_path: Path) -> None:
+    expected = build(tmp_path / "whole.psdb", range(6)).read_bytes()
+    path = tmp_path / "a.psdb"
+    partial = tmp_path / "a.psdb.partial"
+    with PsdbBuilder(path, compiler(), APPLICATION) as builder:
+        for number in range(6):
+            builder.add(*make(number))
+    content = partial.read_bytes()
+    source = random.Random(4)
+    refused = 0
+    for offset in source.sample([at for at, byte in enumerate(content) if byte], 250):
+        altered = bytearray(content)
+        altered[offset] ^= 1 << source.randrange(8)
+        partial.write_bytes(altered)
+        try:
+            with PsdbBuilder(path, compiler(), APPLICATION) as builder:
+                for number in range(6):
+                    if not builder.has_group(object_key(number), 1):
+                        builder.add(*make(number))
+                builder.finish()
+        except CacheCorruptError:
+            refused += 1
+            assert not path.exists()
+        else:
+            if path.read_bytes() != expected:
+                with Psdb.open(path) as database:
+                    assert list(database.verify()) == []
+                    assert [database.group(make(number)[0].object_key, 1).value_keys for number in range(6)] == [
+                        make(number)[0].value_keys for number in range(6)
+                    ]
+                    for number in range(6):
+                        for value in make(number)[1]:
+                            assert database.find(value.key, value.type) == value.data
+            path.unlink()
+        for left in tmp_path.glob("a.psdb*"):
+            left.unlink()
+    assert refused > 100
 
 
 def test_the_checksums_are_the_documented_ones() -> None:

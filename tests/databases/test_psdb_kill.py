@@ -49,7 +49,7 @@ def test_killed_at_random_points_and_resumed(tmp_path: Path) -> None:
             process = subprocess.Popen([sys.executable, "-c", BUILD, str(path)], stdout=subprocess.PIPE, text=True)
             assert process.stdout is not None
             assert process.stdout.readline() == "open\n"
-            time.sleep(source.random() * 0.03)
+            time.sleep(source.random() * 0.06)
             os.kill(process.pid, signal.SIGKILL)
             lines = process.stdout.read().split("\n")
             process.wait()

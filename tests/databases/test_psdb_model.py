@@ -139,4 +139,4 @@ class Builder(RuleBasedStateMachine):
 
 
 TestBuilder = Builder.TestCase
-TestBuilder.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestBuilder.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)

@@ -20,7 +20,7 @@ from . import psdb_schema as schema
 from .psdb_records import Damage, DamagedValueError, Poison, PsdbStatistics, StoredValue, TypeStatistics
 
 INDEX_LIMIT = 1_000_000
-"""Up to that many values the index is loaded into memory at the first find (about 200 bytes a value)."""
+"""Up to that many values the index is loaded into memory at the first find (about 220 bytes a value)."""
 
 # The names that find uses, without look-ups through modules: a tenth of its time.
 _unpack = schema.LOCATION.unpack
@@ -43,10 +43,11 @@ class Psdb:
     """Limit of the payload bytes; 0 means none."""
     _state: schema.State
 
-    def __init__(self, path: Path, connection: apsw.Connection, file_size: int) -> None:
+    def __init__(self, path: Path, connection: apsw.Connection, file_size: int, index_limit: int) -> None:
         self.path = path
         self._connection = connection
         self._file_size = file_size
+        self._index_limit = index_limit
         self._lock = threading.RLock()
         self._blob: apsw.Blob | None = None
         self._index: dict[int, dict[bytes, bytes]] | None = None
@@ -57,16 +58,18 @@ class Psdb:
         connection.set_progress_handler(self._stop_runaway, _PROGRESS_STEPS)
 
     @classmethod
-    def open(cls, path: Path | str) -> Self:
+    def open(cls, path: Path | str, *, index_limit: int = INDEX_LIMIT) -> Self:
         """Open a finished PSDB read-only and check everything but the values, which are checked when they are read.
 
+        With more values than ``index_limit`` each look-up asks the file, with little memory and twice the time; there a value
+        that a damaged index hides counts as not stored (``values`` and ``verify`` find such damage).
         Raises NotFoundError for a missing file, AccessDeniedError for an unreadable one, and CacheCorruptError, with the
         reason, for anything that is not a sound PSDB of this format version.
         """
         path = Path(path)
         size = _check_header(path)
         connection = connect(path, immutable=True)
-        database = cls(path, connection, size)
+        database = cls(path, connection, size, index_limit)
         try:
             with _Reading(database):
                 limit_resources(connection)
@@ -273,7 +276,7 @@ class Psdb:
         """Type, size, payload id and checksum of an entry as LOCATION (a third of the memory of a tuple)."""
         index = self._index
         if index is None:
-            if self._state.value_count > INDEX_LIMIT:
+            if self._state.value_count > self._index_limit:
                 return self._locate_in_file(key, type)
             index = self._load_index()
         found = index.get(type)
@@ -314,6 +317,8 @@ class Psdb:
                     self._index_fault = "the index of values is damaged: some cannot be found"
                 elif state.index_checksum and digest.digest() != state.index_checksum:
                     self._index_fault = "the index of values is damaged"
+                # Values have their own checksums; checking every page of them again would double the time of a find.
+                self._connection.execute("PRAGMA cell_size_check = OFF")
             except CacheCorruptError as error:
                 self._index_fault = f"the index of values is damaged: {error}"
             self._index = index

@@ -152,10 +152,11 @@ class PsdbBuilder:
             rows = self._connection.cursor().execute(query)
             streams.append((ObjectKey(key), schema.unsigned(version)) for key, version in rows)
         previous = None
-        for item in heapq.merge(*streams):
-            if item != previous:
-                yield item
-            previous = item
+        with _Partial(self._partial_path):
+            for item in heapq.merge(*streams):
+                if item != previous:
+                    yield item
+                previous = item
 
     def commit(self) -> None:
         """Make everything added so far survive the end of this process. Raises DatabaseWriteError."""
@@ -217,7 +218,8 @@ class PsdbBuilder:
     def _open_base(self, replace: bool) -> Psdb | None:
         base = None
         try:
-            base = Psdb.open(self.path)
+            # No index in memory: what a build needs must not grow with what is stored.
+            base = Psdb.open(self.path, index_limit=0)
             self._compare(self.path, base.identity, base.application)
         except NotFoundError:
             return None
@@ -339,9 +341,7 @@ class PsdbBuilder:
         if self._base is not None:
             with suppress(NotFoundError):
                 return self._base.find(key, type)
-        query = "SELECT data FROM payloads WHERE id = (SELECT payload FROM entries WHERE key = ? AND type = ?)"
-        row = connection.execute(query, (key, int(type))).fetchone()
-        return None if row is None else bytes(row[0])
+        return _read_entry(connection, key, type)
 
     def _add_value(self, connection: apsw.Connection, value: Value) -> ValueDifference | None:
         stored = self._stored(connection, value.key, value.type)
@@ -430,6 +430,9 @@ class PsdbBuilder:
             digest.update(key + schema.LOCATION.pack(type, size, payload, checksum))
             counts["entries"] += 1
         for group in self._sorted_groups():
+            for key in group.value_keys:
+                if target.execute("SELECT 1 FROM entries WHERE key = ? LIMIT 1", (key,)).fetchone() is None:
+                    raise CacheCorruptError(f"{self.path}: group {group.object_key.hex()} has lost its value {key.hex()}")
             _insert(target, "groups", schema.GROUP_COLUMNS, schema.group_row(group))
             counts["groups"] += 1
         for poison in self._sorted_poison():
@@ -462,14 +465,12 @@ class PsdbBuilder:
             if (key, type) == previous:
                 continue
             previous = (key, type)
-            if is_new:
-                assert connection is not None
-                data, checksum = _read_entry(connection, key, type)
-            else:
-                assert base is not None
-                data = base.find(ValueKey(key), ValueType(type))
-                checksum = schema.value_checksum(key, type, data)
-            yield key, type, len(data), checksum, data
+            source = _read_entry(connection, key, type) if is_new and connection is not None else None
+            if source is None and base is not None:
+                source = base.find(ValueKey(key), ValueType(type))
+            if source is None:
+                raise CacheCorruptError(f"{self._partial_path}: the index of values is damaged")
+            yield key, type, len(source), schema.value_checksum(key, type, source), source
 
     def _sorted_groups(self) -> Iterator[Group]:
         streams: list[Iterable[Group]] = []
@@ -552,13 +553,13 @@ class _Writing:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if not isinstance(error, apsw.Error | OSError):
+        if not isinstance(error, apsw.Error | OSError | UnicodeDecodeError):
             return
         connection = self._builder._connection
         if connection is not None and connection.in_transaction:
             with suppress(apsw.Error):
                 connection.execute("ROLLBACK")
-        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        if isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError):
             raise CacheCorruptError(f"{self._path}: damaged: {error}") from error
         reason = "no space left on the device" if isinstance(error, apsw.FullError) else error
         raise DatabaseWriteError(f"{self._path}: cannot be written: {reason}") from error
@@ -580,12 +581,17 @@ class _Partial:
             raise CacheCorruptError(f"{self._path}: damaged: {error}") from error
 
 
-def _read_entry(connection: apsw.Connection, key: bytes, type: int) -> tuple[bytes, bytes]:
-    query = "SELECT p.data, e.checksum FROM entries e, payloads p WHERE e.key = ? AND e.type = ? AND p.id = e.payload"
-    row = connection.execute(query, (key, type)).fetchone()
-    if row is None or schema.value_checksum(key, type, row[0]) != row[1]:
+def _read_entry(connection: apsw.Connection, key: bytes, type: int) -> bytes | None:
+    """The verified bytes of an entry of the unfinished file, None where there is none."""
+    query = "SELECT payload, checksum FROM entries WHERE key = ? AND type = ?"
+    entry = connection.execute(query, (key, int(type))).fetchone()
+    if entry is None:
+        return None
+    row: Any = connection.execute("SELECT data FROM payloads WHERE id = ?", (entry[0],)).fetchone()
+    if row is None or not isinstance(row[0], bytes) or schema.value_checksum(key, type, row[0]) != entry[1]:
         raise DamagedValueError(ValueKey(key), ValueType(type), "it changed in the unfinished file")
-    return row[0], row[1]
+    data: bytes = row[0]
+    return data
 
 
 def _insert(connection: apsw.Connection, table: str, columns: str, row: Sequence[Any]) -> None:
