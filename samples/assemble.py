@@ -581,7 +581,7 @@ class Assembler:
         return self._keep(
             p.name,
             GraphicsPipelineCreateInfo(
-                stages=tuple(map(self.stage, p.stages)) or None,
+                stages=tuple(map(self.stage, p.stages)) if p.stages or p.libraries else None,
                 vertex_input_state=vertex_input(p.vertices) if parts & VERTEX_INPUT and not is_mesh and p.vertices != "dynamic" else None,
                 input_assembly_state=input_assembly(p) if parts & VERTEX_INPUT and not is_mesh else None,
                 tessellation_state=tessellation(p) if p.patch_points else None,

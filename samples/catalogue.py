@@ -293,7 +293,7 @@ def post() -> Iterator[Graphics]:
     clamp = {(0, 0): "clamp", (0, 1): "clamp"}
     yield pass_("bloom-down-first", "post_bloom_down.frag", {0: True}, immutable=clamp)
     yield pass_("bloom-down", "post_bloom_down.frag", {0: False}, immutable=clamp)
-    yield pass_("bloom-up", "post_bloom_up.frag", blends=("constant",), blend_constants=(0.6, 0.6, 0.6, 1.0))
+    yield pass_("bloom-up", "post_bloom_up.frag", blends=("constant",), blend_constants=(0.625, 0.625, 0.625, 1.0))
     yield pass_("bloom-up-dynamic", "post_bloom_up.frag", blends=("constant",), dynamic=("VIEWPORT", "SCISSOR", "BLEND_CONSTANTS"))
     for operator, name in enumerate(("reinhard", "filmic", "aces", "agx", "pq")):
         target = "rendering-wide" if name == "pq" else "display"
