@@ -68,6 +68,7 @@ def job_options(function: Any) -> Any:
 @click.option("--pipeline", "only", multiple=True, help="Compile only this pipeline; may be repeated.")
 @click.option("--perf", "statistics", is_flag=True, help="Store the driver's statistics too; compiles everything twice.")
 @click.option("--retry-poisoned", is_flag=True, help="Try pipelines again that ended the driver's process before.")
+@click.option("--strict", is_flag=True, help="Keep from the driver what does more than the device advertises.")
 @click.option("--replace", is_flag=True, help="Replace a PSDB that was made for or by somebody else.")
 @click.option("--name", help="Application name for the PSDB; default: the capture's.")
 @click.option("--exe-filename", help="Executable file name of the application.")
@@ -90,6 +91,7 @@ def compile_command(
     only: tuple[str, ...],
     statistics: bool,
     retry_poisoned: bool,
+    strict: bool,
     replace: bool,
     name: str | None,
     exe_filename: str | None,
@@ -116,6 +118,7 @@ def compile_command(
         limits=Limits(time_limit, memory_limit),
         retry_poisoned=retry_poisoned,
         statistics=statistics,
+        strict=strict,
         replace=replace,
         only=frozenset(only) or None,
     )
@@ -226,6 +229,7 @@ class VerdictWriter:
             click.echo(f"{self.family}: {verdict.outcome} {verdict.kind} {verdict.pipeline}: {text}")
 
 
+DIFFERENCES_SHOWN = 3
 SHOWN = frozenset(Outcome) - {Outcome.COMPILED, Outcome.REUSED, Outcome.HIT}
 
 
@@ -275,8 +279,12 @@ def show_report(report: JobReport, family: str, *, as_json: bool, kept: bool) ->
     where = f" → {report.path}" if kept else ""
     ending = " (interrupted)" if report.interrupted else ""
     click.echo(f"{family}: {tally_text(report.tally)} in {time_text(report.seconds)}{where}{ending}")
-    for difference in report.differences:
-        click.echo(f"{family}: not deterministic: {difference}")
+    if report.differences:
+        click.echo(
+            f"{family}: {len(report.differences)} values came out differently when they were compiled again; the first were kept"
+        )
+    for difference in report.differences[:DIFFERENCES_SHOWN]:
+        click.echo(f"{family}: {difference}")
 
 
 def tally_text(tally: Tally) -> str:

@@ -149,7 +149,9 @@ def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -
     click.echo(f"{database.path}: PSDB, format 1, {size_text(statistics.file_bytes)}")
     click.echo(f"family       {identity.family} (vendor {identity.vendor_id:#06x}, device {identity.device_id:#06x})")
     click.echo(f"driver       {identity.driver_name}, {identity.driver_build}")
-    click.echo(f"ABI          {format_version(identity.abi_version)}, {identity.object_code_form}, {identity.pointer_bits} bits")
+    click.echo(
+        f"ABI          {format_version(identity.abi_version)}, {identity.object_code_form}, {identity.pointer_bits} bits"
+    )
     click.echo(f"cache UUID   {identity.cache_uuid.hex()}")
     if identity.global_key:
         click.echo(f"global key   {identity.global_key.hex()}")

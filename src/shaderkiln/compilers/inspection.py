@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.compilers.pool import Death, Limits, Task, WorkerPool
-from shaderkiln.compilers.verdicts import death_text
+from shaderkiln.compilers.verdicts import death_text, is_doubt
 from shaderkiln.descriptions.pipeline import PipelineDescription
 from shaderkiln.drivers.protocol import Executable, Failed, Inspect, Inspected, Open
 from shaderkiln.errors import DriverError, InvalidArgumentError, NotFoundError
@@ -47,7 +47,8 @@ def inspect(compiler: FamilyCompiler, description: PipelineDescription, limits: 
 
     Raises DriverError if the family cannot take it, the driver refuses it, or it ends the driver's process.
     """
-    if unmet := compiler.check(description):
+    unmet = compiler.check(description)
+    if not all(map(is_doubt, unmet)):
         raise DriverError(
             f"{compiler.identity.family} cannot take pipeline {description.name}: " + "; ".join(need.text for need in unmet),
             code="VK_ERROR_FEATURE_NOT_PRESENT",

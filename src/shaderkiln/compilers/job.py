@@ -20,7 +20,18 @@ import msgspec
 from shaderkiln.compilers.plugin import OBJECT_VERSION, FamilyCompiler
 from shaderkiln.compilers.pool import Death, Limits, Result, Task, WorkerPool
 from shaderkiln.compilers.statistics import statistics_value
-from shaderkiln.compilers.verdicts import Outcome, Tally, Verdict, death_text, remembered, unsupported
+from shaderkiln.compilers.verdicts import (
+    Outcome,
+    Reason,
+    Tally,
+    Verdict,
+    death_text,
+    doubt_text,
+    is_doubt,
+    reasons_of,
+    remembered,
+    unsupported,
+)
 from shaderkiln.databases.psdb import Outcome as PoisonOutcome
 from shaderkiln.databases.psdb import Poison, PsdbBuilder
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription, PipelineKind
@@ -56,6 +67,8 @@ class JobOptions:
     """Try pipelines again that crashed the driver, or took too long or too much memory, before."""
     statistics: bool = False
     """Also store the driver's statistics as PERFORMANCE_DATA; each pipeline is compiled a second time for them."""
+    strict: bool = False
+    """Keep pipelines from the driver that do what the device does not advertise, even if they declare nothing of it."""
     replace: bool = False
     """Throw away what is there if it was made for or by somebody else."""
     only: Container[str] | None = None
@@ -98,6 +111,7 @@ class _Planned:
     kind: PipelineKind
     object_key: ObjectKey
     cost: int
+    doubts: tuple[Reason, ...] = ()
 
 
 class CompileJob:
@@ -149,6 +163,7 @@ class CompileJob:
                 workers=self._options.workers,
                 limits=self._options.limits,
                 on_open=self._check_driver,
+                cost_left=lambda: self.progress.cost_total - self.progress.cost_done,
             ) as pool,
         ):
             self._pool = pool
@@ -247,12 +262,13 @@ class CompileJob:
         except ShaderkilnError as error:
             self._report(Verdict(name, kind, Outcome.FAILED, key.hex(), error.code, str(error)), cost)
             return None
-        if unmet:
+        if unmet and (self._options.strict or not all(map(is_doubt, unmet))):
             self._report(unsupported(name, kind, key, unmet), cost)
             return None
+        planned.doubts = reasons_of(unmet)
         self._planned[key] = planned
         pipeline = description.create_info
-        return Task(description, key, lambda request: Compile(request, pipeline))
+        return Task(description, key, lambda request: Compile(request, pipeline), cost)
 
     # -- results
 
@@ -268,14 +284,16 @@ class CompileJob:
     def _judge(self, builder: PsdbBuilder, planned: _Planned, result: Result) -> Verdict:
         name, kind, key = planned.name, planned.kind, planned.object_key
         if isinstance(result, Failed):
-            return Verdict(name, kind, Outcome.FAILED, key.hex(), result.code, result.message)
+            message = result.message + doubt_text(planned.doubts)
+            return Verdict(name, kind, Outcome.FAILED, key.hex(), result.code, message, planned.doubts)
         if isinstance(result, Death):
             build = self._compiler.identity.driver_build
             number = signal.Signals[result.signal] if result.signal in signal.Signals.__members__ else 0
             builder.add_poison(Poison(key, kind, name, PoisonOutcome(result.outcome), int(number), build, result.output))
             return Verdict(
                 name, kind, result.outcome, key.hex(), signal=result.signal, output=result.output, driver_build=build,
-                message=death_text(result.outcome, result.signal, build), seconds=result.seconds,
+                message=death_text(result.outcome, result.signal, build) + doubt_text(planned.doubts), reasons=planned.doubts,
+                seconds=result.seconds,
             )  # fmt: skip
         if not isinstance(result, Compiled):
             return Verdict(name, kind, Outcome.FAILED, key.hex(), "E_FAIL", f"unexpected answer {type(result).__name__}")
@@ -286,7 +304,7 @@ class CompileJob:
         builder.remove_poison(key)
         return Verdict(
             name, kind, Outcome.COMPILED, key.hex(), values=tuple(value.key.hex() for value in values),
-            bytes=sum(len(value.data) for value in values), seconds=result.seconds, feedback_hit=result.feedback_hit,
+            bytes=sum(len(value.data) for value in values), seconds=result.seconds, reasons=planned.doubts, feedback_hit=result.feedback_hit,
         )  # fmt: skip
 
     def _check_driver(self, opened: Opened) -> None:

@@ -8,7 +8,7 @@ a worker process that answers the messages of ``shaderkiln.drivers.protocol``. A
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from shaderkiln.descriptions.requirements import Unmet
 
 ENTRY_POINT_GROUP = "shaderkiln.compilers"
+SHIPPED = {
+    "mesa": ("shaderkiln.compilers.mesa", "MesaCompiler"),
+    "native": ("shaderkiln.compilers.native", "NativeCompiler"),
+}
+"""The plugins of this package. They are entry points like every other; reading the entry points of a whole environment takes longer
+than a run that finds everything done, so these are known here too and asked first."""
 RESERVED_ABI_VERSIONS = frozenset({0, 2**64 - 1})
 OBJECT_VERSION = 1
 """The version under which a source that has none of its own (a capture) stores its groups."""
@@ -68,7 +74,7 @@ class WorkerCommand:
 class GroupStore(Protocol):
     """The part of a database that ``find`` needs."""
 
-    def group(self, object_key: ObjectKey, version: int) -> Group | None: ...
+    def group_or_none(self, object_key: ObjectKey, version: int) -> Group | None: ...
 
 
 class FamilyCompiler(ABC):
@@ -87,7 +93,7 @@ class FamilyCompiler(ABC):
 
     def find(self, database: GroupStore, object_key: ObjectKey, version: int = OBJECT_VERSION) -> Group | None:
         """The values that an earlier compile made for this object, or None (EP-53)."""
-        return database.group(object_key, version)
+        return database.group_or_none(object_key, version)
 
 
 class Compiler(ABC):
@@ -125,13 +131,19 @@ def load_compiler(name: str) -> Compiler:
 
     Raises NotFoundError if none is installed, InvalidArgumentError if what its entry point names is not a plugin.
     """
-    points = installed_compilers()
-    if name not in points:
-        raise NotFoundError(f"no compiler plugin {name!r} is installed; there are: {', '.join(sorted(points)) or 'none'}")
-    compiler = points[name].load()()
-    if not isinstance(compiler, Compiler):
-        raise InvalidArgumentError(f"entry point {name!r} ({points[name].value}) is not a shaderkiln.compilers.plugin.Compiler")
-    return compiler
+    if name in SHIPPED:
+        from importlib import import_module
+
+        module, attribute = SHIPPED[name]
+        found, value = getattr(import_module(module), attribute), f"{module}:{attribute}"
+    else:
+        points = installed_compilers()
+        if name not in points:
+            raise NotFoundError(f"no compiler plugin {name!r} is installed; there are: {', '.join(sorted(points)) or 'none'}")
+        found, value = points[name].load(), points[name].value
+    if not (isinstance(found, type) and issubclass(found, Compiler)):
+        raise InvalidArgumentError(f"entry point {name!r} ({value}) is not a shaderkiln.compilers.plugin.Compiler")
+    return found()
 
 
 def open_family(
@@ -142,15 +154,19 @@ def open_family(
     package: str | None = None,
     abi_version: int | None = None,
 ) -> FamilyCompiler:
-    """Opens a family with the named plugin, or with the first one that has it.
+    """Opens a family with the named plugin, or with the first one that has it: the shipped ones, then others by name.
 
     Raises NotFoundError with what to do if nothing here can compile for the family.
     """
-    names: Iterable[str] = [plugin] if plugin else sorted(installed_compilers())
     reasons = []
-    for name in names:
+    for name in [plugin] if plugin else _names():
         try:
             return load_compiler(name).open(family, application, package=package, abi_version=abi_version)
         except NotFoundError as error:
             reasons.append(str(error))
     raise NotFoundError("; ".join(dict.fromkeys(reasons)) or f"no compiler plugin is installed for {family!r}")
+
+
+def _names() -> Iterator[str]:
+    yield from SHIPPED
+    yield from sorted(installed_compilers().keys() - SHIPPED.keys())

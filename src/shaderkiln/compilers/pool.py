@@ -40,6 +40,10 @@ MEMORY_INTERVAL = 0.2
 START_SECONDS = 60.0
 """Time that a worker has for opening its device."""
 START_ATTEMPTS = 3
+WORTH_SECONDS = 0.8
+"""Another worker is started only if the work that is left would keep those that there are busy for longer: starting costs CPU."""
+UNKNOWN_SECONDS = 0.3
+"""Nothing is known before the first result; after so long without one, more workers are started anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,8 @@ class Task:
     object_key: ObjectKey
     request: Callable[[int], Compile | Recreate | Inspect]
     """Makes the message for a request number."""
+    cost: int = 1
+    """Expected effort, in the unit of the pool's ``cost_left``."""
     alone: bool = False
     """Run it as the first and only request of a new worker."""
 
@@ -105,12 +111,16 @@ class WorkerPool:
         workers: int | None = None,
         limits: Limits | None = None,
         on_open: Callable[[Opened], None] | None = None,
+        cost_left: Callable[[], int] | None = None,
     ) -> None:
         self._command = command
         self._open_message = open_message
         self._size = max(1, workers or len(os.sched_getaffinity(0)))
         self._limits = limits or Limits()
         self._on_open = on_open
+        self._cost_left = cost_left
+        self._cost_done = 0
+        self._busy_seconds = 0.0
         self._slots: list[_Slot] = []
         self._selector = selectors.DefaultSelector()
         self._next_request = 0
@@ -172,13 +182,22 @@ class WorkerPool:
         idle = self._idle()
         if idle:
             return lambda _task: idle
-        if len(self._slots) < self._size:
+        if len(self._slots) < self._size and self._another_is_worth_it():
             return lambda _task: self._start()
         fed = [slot for slot in self._slots if len(slot.queue) < PREFETCH and not slot.queue[0][1].alone and slot.opened]
         if fed:
             slot = min(fed, key=lambda s: len(s.queue))
             return lambda _task: slot
         return None
+
+    def _another_is_worth_it(self) -> bool:
+        if not self._slots or self._cost_left is None:
+            return True
+        if not self._cost_done:
+            opened = [slot for slot in self._slots if slot.opened]
+            return bool(opened) and time.monotonic() - opened[0].in_hand_since > UNKNOWN_SECONDS
+        expected = self._busy_seconds / self._cost_done * self._cost_left() / len(self._slots)
+        return expected > WORTH_SECONDS
 
     def _idle(self) -> _Slot | None:
         return next((slot for slot in self._slots if not slot.queue), None)
@@ -227,6 +246,8 @@ class WorkerPool:
     def _pause(self) -> float:
         now = time.monotonic()
         deadlines = [self._deadline(slot) - now for slot in self._slots if slot.queue]
+        if len(self._slots) < self._size and not self._cost_done:
+            deadlines.append(UNKNOWN_SECONDS / 4)
         return max(0.0, min([MEMORY_INTERVAL, *deadlines]))
 
     def _deadline(self, slot: _Slot) -> float:
@@ -262,7 +283,10 @@ class WorkerPool:
                 if answer.request != request:
                     raise DriverError(f"the worker answered request {answer.request} while {request} was in hand")
                 slot.completed += 1
-                slot.in_hand_since = time.monotonic()
+                now = time.monotonic()
+                self._busy_seconds += now - slot.in_hand_since
+                self._cost_done += task.cost
+                slot.in_hand_since = now
                 yield task, answer
         if slot.process.ended:
             yield from self._bury(slot, again)

@@ -58,7 +58,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     """VkResult or HRESULT name of a failure."""
     message: str = ""
     reasons: tuple[Reason, ...] = ()
-    """For ``unsupported``: everything that is missing."""
+    """For ``unsupported``: everything that is missing. For other outcomes: what the pipeline does that the device does not advertise."""
     signal: str = ""
     """For ``crashed``: the signal that ended the worker, such as SIGABRT."""
     output: str = ""
@@ -95,9 +95,23 @@ class Tally:
         return all(outcome in GOOD for outcome, count in self.counts.items() if count)
 
 
+def is_doubt(need: Unmet) -> bool:
+    """Whether a need is no reason to keep a pipeline from the driver.
+
+    A shader may declare what the device supports and yet use an instruction in a way that the device does not advertise, such as a
+    float atomic add in a buffer where only shared memory is promised. Drivers often take it; one that does not fails alone.
+    """
+    return str(need.kind) == "instruction" and not need.name.startswith("opcode")
+
+
+def reasons_of(unmet: Iterable[Unmet]) -> tuple[Reason, ...]:
+    """Needs in the form of a verdict."""
+    return tuple(Reason(str(need.kind), need.name, need.text, need.where) for need in unmet)
+
+
 def unsupported(pipeline: str, kind: str, object_key: bytes, unmet: Iterable[Unmet]) -> Verdict:
     """The verdict on a pipeline that the family cannot take, with everything that is missing."""
-    reasons = tuple(Reason(str(need.kind), need.name, need.text, need.where) for need in unmet)
+    reasons = reasons_of(unmet)
     message = "; ".join(dict.fromkeys(reason.text for reason in reasons))
     return Verdict(pipeline, kind, Outcome.UNSUPPORTED, object_key.hex(), message=message, reasons=reasons)
 
@@ -111,6 +125,11 @@ def remembered(poison: Poison) -> Verdict:
         poison.name, poison.kind, outcome, poison.object_key.hex(), message=text, signal=name, output=poison.detail,
         remembered=True, driver_build=poison.driver_build,
     )  # fmt: skip
+
+
+def doubt_text(doubts: tuple[Reason, ...]) -> str:
+    """What a pipeline that went wrong does that the device does not advertise, to be added to a message."""
+    return f"; the device does not advertise what it does: {'; '.join(doubt.text for doubt in doubts)}" if doubts else ""
 
 
 def death_text(outcome: Outcome, signal_name: str, driver_build: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from shaderkiln.compilers.job import Progress, Source
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.compilers.pool import Death, Limits, Result, Task, WorkerPool
-from shaderkiln.compilers.verdicts import Outcome, Tally, Verdict, death_text, remembered, unsupported
+from shaderkiln.compilers.verdicts import Outcome, Tally, Verdict, death_text, is_doubt, remembered, unsupported
 from shaderkiln.databases.psdb import Damage, DamagedValueError, Poison, Psdb
 from shaderkiln.descriptions.pipeline import PipelineDescription, PipelineKind
 from shaderkiln.drivers.protocol import Failed, Open, Opened, Recreate, Recreated
@@ -96,6 +96,7 @@ class VerifyJob:
             workers=self._workers,
             limits=self._limits,
             on_open=self._check_driver,
+            cost_left=lambda: self.progress.cost_total - self.progress.cost_done,
         ) as pool:
             self._pool = pool
             if self._stopped:
@@ -139,7 +140,8 @@ class VerifyJob:
         return Task(description, key, lambda request: Recreate(request, pipeline, values))
 
     def _absent(self, description: PipelineDescription, key: ObjectKey, poison: Mapping[ObjectKey, Poison]) -> Verdict:
-        if unmet := self._compiler.check(description):
+        unmet = self._compiler.check(description)
+        if not all(map(is_doubt, unmet)):
             return unsupported(description.name, description.kind, key, unmet)
         if key in poison:
             return remembered(poison[key])

@@ -113,11 +113,13 @@ def candidate_targets(package: DriverPackage) -> tuple[Target, ...]:
 
     Of several with one family, the first that works counts.
 
-    For ``system``, one target of method DEVICE for each driver; its devices name the families (``family_of_device``). For every
-    other package, the families of its drivers: through the package's drm-shims, then (AMD) through the null winsys.
+    For ``system``, one target of method DEVICE for each driver; its devices name the families (``family_of_device``). NVIDIA's
+    driver comes as two libraries, of which the one that its ICD file names needs X11's to load: both are tried. For every other
+    package, the families of its drivers: through the package's drm-shims, then (AMD) through the null winsys.
     """
     if package.manifest is None:
-        return tuple(Target("", package.name, icd, {}, "", DEVICE) for icd in package.icds)
+        icds = (name for icd in package.icds for name in (icd, icd.replace("libGLX_nvidia", "libEGL_nvidia")))
+        return tuple(Target("", package.name, icd, {}, "", DEVICE) for icd in dict.fromkeys(icds))
     targets: list[Target] = []
     for icd in package.icds:
         candidates = _CANDIDATES.get(Path(icd).name)
