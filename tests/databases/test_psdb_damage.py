@@ -237,6 +237,13 @@ def test_files_that_are_no_database(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.spec("AL-02")
+def test_a_pipe_does_not_keep_us_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.psdb")
+    with pytest.raises(CacheCorruptError, match="not a file"):
+        Psdb.open(tmp_path / "a.psdb")
+
+
+@pytest.mark.spec("AL-02")
 def test_rows_altered_by_another_program(tmp_path: Path) -> None:
     """Whoever knows the format can write any row, but not make a value answer to another key without its checksum."""
     original = small(tmp_path / "a.psdb")
@@ -276,6 +283,10 @@ def test_rows_altered_by_another_program(tmp_path: Path) -> None:
             [database.group(make(number)[0].object_key, 1) for number in range(SMALL)]
         with pytest.raises(CacheCorruptError):
             list(database.groups())
+    two = ", ".join(f"x'{object_key(number).hex()}'" for number in (0, 2))
+    with altered(f"UPDATE groups SET kind = 'graphics' WHERE object_key IN ({two})") as database:
+        named = [(damage.subject, damage.key) for damage in database.verify()]
+        assert named == sorted([("group", object_key(0)), ("group", object_key(2))])
     with altered("DELETE FROM poison") as database, pytest.raises(CacheCorruptError):
         list(database.poison())
 

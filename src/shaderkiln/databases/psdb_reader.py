@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn, Self
 from urllib.parse import quote_from_bytes
@@ -115,7 +115,7 @@ class Psdb:
                 else:
                     blob.reopen(payload)
                 # Compared before reading, so that no claimed length makes us allocate more than the entry has.
-                data = blob.read() if blob.length() == size else None
+                data = blob.read() if blob.length() == size <= self._file_size else None
             except (apsw.Error, OverflowError) as error:
                 self._drop_blob()
                 raise DamagedValueError(key, ValueType(type), str(error)) from error
@@ -144,6 +144,11 @@ class Psdb:
 
     def exists(self, key: ValueKey) -> bool:
         """Whether the key has a value of any type (EP-20). Raises CacheCorruptError where a damaged index leaves that open."""
+        index = self._index
+        if index is not None:
+            for table in index.values():
+                if key in table:
+                    return True
         return bool(self.types(key))
 
     def types(self, key: ValueKey) -> tuple[ValueType, ...]:
@@ -252,20 +257,34 @@ class Psdb:
                     yield Damage("value", value.key, value.type, str(error))
         except CacheCorruptError as error:
             yield Damage("index", None, None, str(error))
-        try:
-            for group in self.groups():
-                for key in group.value_keys:
-                    if not self.exists(key):
-                        yield Damage("group", group.object_key, None, f"value {key.hex()} is missing")
-        except CacheCorruptError as error:
-            yield Damage("group", None, None, str(error))
-        try:
-            for _ in self.poison():
-                pass
-        except CacheCorruptError as error:
-            yield Damage("poison", None, None, str(error))
+        state = self._state
+        query = f"SELECT {schema.GROUP_COLUMNS} FROM groups ORDER BY id LIMIT ?"
+        yield from self._verify_rows("group", query, state.group_count, self._verify_group)
+        query = f"SELECT {schema.POISON_COLUMNS} FROM poison ORDER BY id LIMIT ?"
+        yield from self._verify_rows("poison", query, state.poison_count, schema.poison_from_row)
         for line in self._integrity(""):
             yield Damage("index", None, None, line)
+
+    def _verify_rows(
+        self, subject: str, query: str, expected: int, check: Callable[[tuple[Any, ...]], object]
+    ) -> Iterator[Damage]:
+        count = 0
+        try:
+            for row in self._rows(query, (expected + 1,)):
+                count += 1
+                try:
+                    check(row)
+                except CacheCorruptError as error:
+                    yield Damage(subject, row[0] if isinstance(row[0], bytes) else None, None, str(error))
+            if count != expected:
+                yield Damage(subject, None, None, f"{expected} were stored, {count} can be read")
+        except CacheCorruptError as error:
+            yield Damage(subject, None, None, str(error))
+
+    def _verify_group(self, row: tuple[Any, ...]) -> None:
+        for key in schema.group_from_row(row).value_keys:
+            if not self.exists(key):
+                raise CacheCorruptError(f"value {key.hex()} is missing")
 
     @property
     def index_checksum(self) -> bytes:
@@ -438,6 +457,8 @@ def limit_resources(connection: apsw.Connection) -> None:
 def _check_header(path: Path) -> int:
     """The size of a file whose first 100 bytes are those of a finished PSDB."""
     try:
+        if path.exists() and not path.is_file():
+            raise CacheCorruptError(f"{path}: not a file")
         with path.open("rb") as file:
             header = file.read(100)
             size = os.fstat(file.fileno()).st_size
