@@ -11,12 +11,9 @@ compares the entry's header with what was asked for.
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
-import secrets
 import struct
-import tempfile
 from array import array
 from collections.abc import Iterator
 from contextlib import suppress
@@ -126,7 +123,7 @@ def build(descriptor: int, size: int, *, verify: bool = False) -> Columns:
         offsets.extend([base + offset for offset in batch.offsets])
         hashes.extend(batch.hashes)
         tags += batch.tags
-    multiplier = secrets.randbits(64) | 1
+    multiplier = int.from_bytes(os.urandom(8), "little") | 1
     table, repeated = _table(hashes, tags, multiplier)
     if repeated:
         gone = set(repeated)
@@ -197,6 +194,9 @@ def save(archive: Path, descriptor: int, status: os.stat_result, columns: Column
     path = cache_path(archive)
     if path is None:
         return False
+    import json
+    import tempfile
+
     import xxhash
 
     damage = json.dumps([[item.offset, item.length, item.reason, item.tag, item.hash] for item in columns.damage]).encode()
@@ -296,6 +296,8 @@ def _parse(mapped: mmap.mmap, length: int, descriptor: int, status: os.stat_resu
     with memoryview(mapped) as view:
         if _checksum(mapped, view, starts[5]) != view[starts[5] :]:
             return None
+        import json
+
         try:
             damage = tuple(
                 Damage(offset, size, reason, None if tag is None else Tag(tag), hash)

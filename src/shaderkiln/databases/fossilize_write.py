@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +22,8 @@ class NewFile:
     """
 
     def __init__(self, path: Path) -> None:
+        import tempfile
+
         self.path = path
         try:
             self.descriptor, self._temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".new", dir=path.parent)
