@@ -10,8 +10,8 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -73,7 +73,11 @@ class PipelineCompiler(ABC):
 
 
 class HostedFamily(FamilyCompiler):
-    """A family whose worker holds a ``PipelineCompiler``, named by ``module:class``."""
+    """A family whose worker holds a ``PipelineCompiler``, named by ``module:class``.
+
+    ``identity`` must agree with what that object says: its ``global_key`` and its capabilities' cache UUID are compared with those
+    of the identity before it gets the first pipeline. ``environment`` is the worker's whole environment; default: this process's.
+    """
 
     def __init__(self, identity: CompilerIdentity, compiler: str, environment: Mapping[str, str] | None = None) -> None:
         self.identity = identity
@@ -83,7 +87,8 @@ class HostedFamily(FamilyCompiler):
     def worker_command(self) -> WorkerCommand:
         import os
 
-        arguments = (sys.executable, "-m", "shaderkiln.compilers.hosted", "{fd}", self._compiler, self.identity.family)
+        # -P: a module in the working directory must not take the place of one that the worker imports.
+        arguments = (sys.executable, "-P", "-m", "shaderkiln.compilers.hosted", "{fd}", self._compiler, self.identity.family)
         return WorkerCommand(arguments, dict(os.environ if self._environment is None else self._environment))
 
 
@@ -164,15 +169,18 @@ def main(arguments: Sequence[str]) -> int:
     from shaderkiln.drivers.worker import isolate, serve
 
     if len(arguments) != 3:
-        sys.stderr.write(f"usage: python -m {Path(__file__).stem} FD MODULE:CLASS FAMILY\n")
+        sys.stderr.write("usage: python -m shaderkiln.compilers.hosted FD MODULE:CLASS FAMILY\n")
         return 2
     isolate()
     session = HostSession(load_pipeline_compiler(arguments[1]), arguments[2])
-    with socket.socket(fileno=int(arguments[0])) as connection:
+    with socket.socket(fileno=int(arguments[0])) as connection, suppress(ConnectionError):
         serve(connection, session)
     session.close()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    # A plugin's class derives from the one in the imported module; this script would have another of the same name.
+    from shaderkiln.compilers.hosted import main as imported_main
+
+    sys.exit(imported_main(sys.argv[1:]))

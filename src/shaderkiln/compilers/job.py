@@ -304,7 +304,8 @@ class CompileJob:
         builder.remove_poison(key)
         return Verdict(
             name, kind, Outcome.COMPILED, key.hex(), values=tuple(value.key.hex() for value in values),
-            bytes=sum(len(value.data) for value in values), seconds=result.seconds, reasons=planned.doubts, feedback_hit=result.feedback_hit,
+            bytes=sum(len(value.data) for value in values), seconds=result.seconds,
+            reasons=planned.doubts, feedback_hit=result.feedback_hit,
         )  # fmt: skip
 
     def _check_driver(self, opened: Opened) -> None:

@@ -58,7 +58,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     """VkResult or HRESULT name of a failure."""
     message: str = ""
     reasons: tuple[Reason, ...] = ()
-    """For ``unsupported``: everything that is missing. For other outcomes: what the pipeline does that the device does not advertise."""
+    """For ``unsupported`` everything that is missing; otherwise what the pipeline does and the device does not advertise."""
     signal: str = ""
     """For ``crashed``: the signal that ended the worker, such as SIGABRT."""
     output: str = ""
