@@ -46,6 +46,8 @@ MAX_BODY_SIZE: Final = 1 << 23
 """Largest JSON text, in bytes, that is read (8 MiB); parsing takes up to about 40 times as much memory."""
 UNKNOWN_MEMBERS: Final = -1
 """``UnknownStructure.s_type`` of the unknown members of a known structure."""
+MAX_BLANK_ATTACHMENTS: Final = 1 << 10
+"""More color attachments than any device has."""
 READABLE_BODY_VERSIONS: Final = (5, 6)
 
 _U32: Final = 0xFFFFFFFF
@@ -555,6 +557,10 @@ class _Codec:
 
     def write(self, value: Any, unknown: dict[str, Any], *, in_chain: bool = False) -> str:
         """JSON of a structure; ``unknown`` are the unknown members that belong to it."""
+        if self.cls is structures.PipelineColorBlendStateCreateInfo and value.attachment_count and value.attachments is None:
+            # Fossilize's reader takes the count from the attachments, which are all dynamic here.
+            blank = (structures.PipelineColorBlendAttachmentState(),) * min(value.attachment_count, MAX_BLANK_ATTACHMENTS)
+            value = msgspec.structs.replace(value, attachments=blank)
         parts: list[str] = []
         chain: tuple[Any, ...] = ()
         if self.chained:
@@ -782,6 +788,15 @@ def _write_compute_stage(value: structures.PipelineShaderStageCreateInfo, unknow
     return _compute_stage_codec().write(value, unknown)
 
 
+def _read_locations(value: Any, context: _Context) -> Any:
+    return codec(structures.SampleLocationsInfoEXT).read(value, context)
+
+
+def _write_locations(value: structures.SampleLocationsInfoEXT, unknown: dict[str, Any]) -> str:
+    # Fossilize writes its structure type, though it stands in no chain.
+    return codec(structures.SampleLocationsInfoEXT).write(value, unknown, in_chain=True)
+
+
 def _compute_stage_codec() -> _Codec:
     if not _COMPUTE_STAGE:
         _COMPUTE_STAGE.append(_Codec(structures.PipelineShaderStageCreateInfo, _STAGE_OF_COMPUTE))
@@ -799,6 +814,7 @@ _SPECIAL: Final[dict[tuple[str, str], tuple[_Reader, _Writer]]] = {
         _array_writer(_write_type_list),
     ),
     ("ComputePipelineCreateInfo", "stage"): (_compute_stage, _write_compute_stage),
+    ("PipelineSampleLocationsStateCreateInfoEXT", "sample_locations_info"): (_read_locations, _write_locations),
 }
 
 
@@ -826,7 +842,9 @@ def _check_multisample(arguments: list[Any]) -> None:
 def _check_color_blend(arguments: list[Any]) -> None:
     count, attachments = arguments[3], arguments[4]
     if count and attachments is not None:
-        if len(attachments) != count or any(map(structures.PipelineColorBlendAttachmentState().__ne__, attachments)):
+        if len(attachments) != min(count, MAX_BLANK_ATTACHMENTS) or any(
+            map(structures.PipelineColorBlendAttachmentState().__ne__, attachments)
+        ):
             raise _Bad("attachmentCount contradicts attachments")
         arguments[4] = None
 

@@ -1,0 +1,1 @@
+"""Its place makes the helper modules of this folder importable in all tests."""
