@@ -139,6 +139,7 @@ def test_the_drivers_of_the_system_are_asked_for_their_families() -> None:
     assert [(t.family, t.icd, t.method) for t in found] == [
         ("", "/usr/lib/libdriver.so", "device"),
         ("", "libGLX_nvidia.so.0", "device"),
+        ("", "libEGL_nvidia.so.0", "device"),
     ]
     environment = targets.process_environment(
         found[0], {"LD_LIBRARY_PATH": "/opt/driver", "LD_PRELOAD": "/x.so", "VK_LAYER_PATH": "/l"}

@@ -12,11 +12,9 @@ import errno
 import fcntl
 import os
 import re
-import shutil
-import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -222,6 +220,8 @@ class DriverPackages:
     def _fetch(
         self, name: str, folder: Path, existing: DriverPackage | None, mirror: str | None, progress: Progress | None
     ) -> DriverPackage:
+        import shutil
+
         from shaderkiln.drivers import debian
 
         release = _os_release()
@@ -322,6 +322,9 @@ class DriverPackages:
     @contextlib.contextmanager
     def _scratch(self, name: str) -> Iterator[Path]:
         """A folder beside the packages; what a killed call left there is removed first."""
+        import shutil
+        import tempfile
+
         for left in self.folder.glob(f".{name}~*.partial"):
             shutil.rmtree(left, ignore_errors=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{name}~", suffix=".partial", dir=self.folder))
@@ -371,7 +374,7 @@ def describe_root(
         icds=tuple(dict.fromkeys(sorted(icds))),
         shims=tuple(shims),
         library_folders=tuple(os.path.relpath(f, root) for f in folders),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
         root=root_text,
     )
 
