@@ -48,6 +48,7 @@ class WorkerProcess:
     """
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.arguments = tuple(arguments)
         ours, theirs = socket.socketpair()
         output, output_of_worker = os.pipe()
         try:

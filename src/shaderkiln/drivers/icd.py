@@ -51,7 +51,7 @@ class Driver:
         try:
             negotiate = self._library.vk_icdNegotiateLoaderICDInterfaceVersion
             self._get = self._library.vk_icdGetInstanceProcAddr
-        except AttributeError as error:
+        except (AttributeError, ffi.error) as error:
             raise DriverError(f"{path} is not a Vulkan driver: {error}", code="VK_ERROR_INCOMPATIBLE_DRIVER") from error
         _loaded.append(self._library)
         version = ffi.new("uint32_t *", LOADER_INTERFACE_VERSION)

@@ -342,7 +342,7 @@ class Pipelines:
         datas = ffi.new("VkPipelineBinaryDataKHR[]", len(values))
         keep: list[Any] = []
         for index, (key, data) in enumerate(values):
-            if len(key) > vk_max_key or not data:
+            if len(key) > _MAXIMUM_KEY or not data:
                 raise InvalidArgumentError("not a pipeline binary: its key is too long or its data is empty")
             keys[index].sType = vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_KEY_KHR
             keys[index].keySize = len(key)
@@ -493,7 +493,7 @@ class Pipelines:
             )
 
 
-vk_max_key = ffi.sizeof("VkPipelineBinaryKeyKHR") - ffi.offsetof("VkPipelineBinaryKeyKHR", "key")
+_MAXIMUM_KEY: int = dict(ffi.typeof("VkPipelineBinaryKeyKHR").fields)["key"].type.length
 
 
 def _typed(item: Any, structure_type: int) -> None:

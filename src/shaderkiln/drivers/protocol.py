@@ -184,8 +184,12 @@ _decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {}
 
 
 def frame(message: Request | Answer) -> bytes:
-    """The message as one frame. Raises ``InvalidArgumentError`` if it is longer than ``MAXIMUM_FRAME``."""
-    payload = _encoder.encode(message)
+    """The message as one frame. Raises ``InvalidArgumentError`` if it is longer than ``MAXIMUM_FRAME`` or holds numbers of more
+    than 64 bits."""
+    try:
+        payload = _encoder.encode(message)
+    except OverflowError as error:
+        raise InvalidArgumentError(f"a number is too large for a message: {error}") from error
     if len(payload) > MAXIMUM_FRAME:
         raise InvalidArgumentError(f"a message of {len(payload)} bytes is too long for a frame")
     return len(payload).to_bytes(4, "little") + payload
