@@ -421,6 +421,7 @@ def compute() -> Iterator[Compute]:
     yield one("fft-registers-64-inverse", "fft_registers.comp", {0: 6, 1: True})
     yield one("fft-registers-128", "fft_registers.comp", {0: 7, 1: False})
     yield one("fft-registers-256", "fft_registers.comp", {0: 8, 1: False})
+    yield one("fft-registers-256-inverse", "fft_registers.comp", {0: 8, 1: True})
     yield one("ocean-spectrum", "ocean_spectrum.comp")
     # Particles and physics.
     yield one("particles-simulate", "particles_simulate.comp", {0: False, 1: False})
@@ -452,6 +453,7 @@ def compute() -> Iterator[Compute]:
         yield one(f"bokeh-gather-{rings}", "bokeh_gather.comp", {0: rings}, immutable={(0, 0): "clamp", (0, 1): "nearest"})
     yield one("upscale-network-small", "upscale_network.comp", {0: 4, 1: 2})
     yield one("upscale-network", "upscale_network.comp", {0: 12, 1: 4})
+    yield one("upscale-network-wide", "upscale_network.comp", {0: 16, 1: 3})
     yield one("upscale-network-large", "upscale_network.comp", {0: 14, 1: 5})
     yield one("path-trace", "path_trace.comp", {0: 4, 1: True})
     yield one("ray-query-shadow", "ray_query_shadow.comp")
