@@ -14,7 +14,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 from shaderkiln.drivers.bindings import ffi
 from shaderkiln.drivers.device import Device
@@ -114,7 +114,14 @@ class Session:
         self._pipelines = self._device = self._physical = None
 
 
-def serve(connection: socket.socket, session: Session) -> None:
+class Handler(Protocol):
+    """What answers requests."""
+
+    def handle(self, request: Request) -> Answer | None:
+        """The answer; None for a request that has none."""
+
+
+def serve(connection: socket.socket, session: Handler) -> None:
     """Answer frames until the connection ends."""
     while (payload := _receive_frame(connection)) is not None:
         answer = session.handle(decode_request(payload))
@@ -145,7 +152,8 @@ def _receive(connection: socket.socket, length: int) -> bytearray | None:
     return data
 
 
-def _isolate(memory: int) -> None:
+def isolate(memory: int = 0) -> None:
+    """Leave no core dump, ignore SIGINT, die with the parent's thread; ``memory`` limits private data in bytes, 0: no limit."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory:
@@ -161,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ask.add_argument("driver", help="the driver's shared object")
     ask.add_argument("--memory", type=int, default=0, help="limit of private data in bytes, 0 for none")
     args = ask.parse_args(arguments)
-    _isolate(args.memory)
+    isolate(args.memory)
     session = Session(args.driver)
     with socket.socket(fileno=args.socket) as connection:
         try:
