@@ -45,11 +45,14 @@ def test_killed_at_random_points_and_resumed(tmp_path: Path) -> None:
         if round_number % 2:
             build(path, range(0, COUNT, 5))
         committed = -1
+        patience = 0.01
         while time.monotonic() - begin < 60:
             process = subprocess.Popen([sys.executable, "-c", BUILD, str(path)], stdout=subprocess.PIPE, text=True)
             assert process.stdout is not None
             assert process.stdout.readline() == "open\n"
-            time.sleep(source.random() * 0.06)
+            # Ever longer, so that the first kills come early and finishing is hit as well.
+            time.sleep(source.random() * patience)
+            patience += 0.01
             os.kill(process.pid, signal.SIGKILL)
             lines = process.stdout.read().split("\n")
             process.wait()
@@ -66,5 +69,5 @@ def test_killed_at_random_points_and_resumed(tmp_path: Path) -> None:
         assert path.read_bytes() == expected
         with Psdb.open(path) as database:
             assert list(database.verify()) == []
-    assert kills >= 8
+    assert kills >= 4
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [*(f"{number}.psdb" for number in range(8)), "whole.psdb"]
