@@ -263,6 +263,29 @@ def test_group_keys_of_finished_and_new_groups(tmp_path: Path) -> None:
         assert database.group(group.object_key, newer.version) == newer
 
 
+def test_what_a_builder_knows_of_values(tmp_path: Path) -> None:
+    path = build(tmp_path / "a.psdb", range(2))
+    with start(path) as builder:
+        builder.add(*make(5))
+        for number in (1, 5):
+            group, values = make(number)
+            assert builder.value_keys(group.object_key, 1) == group.value_keys
+            assert builder.has_value(values[1].key, ValueType.METADATA)
+            assert not builder.has_value(values[1].key, ValueType.DEBUG_PDB)
+        with pytest.raises(NotFoundError):
+            builder.value_keys(object_key(7), 1)
+        # Another type under a key of the finished file: a group may be given again for it.
+        group, _ = make(1)
+        more = Value(group.value_keys[0], ValueType.PERFORMANCE_DATA, b"{}")
+        assert builder.add(group, [more]) == ()
+        assert builder.has_value(more.key, more.type)
+        builder.finish()
+    with Psdb.open(path) as database:
+        assert database.find(more.key, more.type) == b"{}"
+        assert database.types(more.key) == (ValueType.OBJECT_CODE, ValueType.METADATA, ValueType.PERFORMANCE_DATA)
+        assert database.poisoned(object_key(1)) is None
+
+
 def test_another_identity_is_refused_with_the_differences_or_replaced(tmp_path: Path) -> None:
     path = build(tmp_path / "a.psdb", range(3))
     before = path.read_bytes()

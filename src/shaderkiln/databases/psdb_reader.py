@@ -219,6 +219,13 @@ class Psdb:
         if count != limit:
             raise CacheCorruptError(f"{self.path}: {limit} poison entries were stored, {count} can be read")
 
+    def poisoned(self, object_key: ObjectKey) -> Poison | None:
+        """The poison entry of an object key, if there is one; raises CacheCorruptError for a damaged one."""
+        query = f"SELECT {schema.POISON_COLUMNS} FROM poison WHERE object_key = ?"
+        with self._lock, _Reading(self):
+            row = self._connection.execute(query, (object_key,)).fetchone()
+        return None if row is None else schema.poison_from_row(row)
+
     def statistics(self) -> PsdbStatistics:
         """Counts and sizes, read from the index without touching a payload."""
         by_type: dict[ValueType, TypeStatistics] = {}

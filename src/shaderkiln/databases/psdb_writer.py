@@ -129,8 +129,7 @@ class PsdbBuilder:
     def poisoned(self, object_key: ObjectKey) -> Poison | None:
         """The poison entry of an object key."""
         if self._connection is None:
-            entries = self._base.poison() if self._base is not None else iter(())
-            return next((entry for entry in entries if entry.object_key == object_key), None)
+            return None if self._base is None else self._base.poisoned(object_key)
         query = f"SELECT {schema.POISON_COLUMNS} FROM poison WHERE object_key = ?"
         row = self._select(query, object_key)
         return None if row is None else schema.poison_from_row(row)
@@ -142,18 +141,22 @@ class PsdbBuilder:
         query = "SELECT 1 FROM groups WHERE object_key = ? AND version = ?"
         return self._select(query, object_key, schema.signed(version)) is not None
 
-    def value_keys(self, object_key: ObjectKey, version: int) -> tuple[ValueKey, ...]:
-        """The value keys of that group, in the finished file or since. Raises NotFoundError where there is none."""
-        group = self._stored_group(object_key, version)
-        if group is None:
-            raise NotFoundError(f"no group for object {object_key.hex()}, version {version}")
-        return group.value_keys
-
     def has_value(self, key: ValueKey, type: ValueType) -> bool:
-        """Whether that value is stored, in the finished file or since."""
+        """Whether a value of that type is stored under the key, in the finished file or since."""
         if self._select("SELECT 1 FROM entries WHERE key = ? AND type = ?", key, int(type)) is not None:
             return True
         return self._base is not None and type in self._base.types(key)
+
+    def value_keys(self, object_key: ObjectKey, version: int) -> tuple[ValueKey, ...]:
+        """The value keys of a stored group in their order; raises NotFoundError where it is not stored."""
+        group = self._base.group_or_none(object_key, version) if self._base is not None else None
+        if group is None:
+            query = f"SELECT {schema.GROUP_COLUMNS} FROM groups WHERE object_key = ? AND version = ?"
+            row = self._select(query, object_key, schema.signed(version))
+            if row is None:
+                raise NotFoundError(f"no group for object {object_key.hex()}, version {version}")
+            group = schema.group_from_row(row)
+        return group.value_keys
 
     def group_keys(self) -> Iterator[tuple[ObjectKey, int]]:
         """Object key and version of every stored group, each once, in order, without holding them all in memory."""
@@ -341,13 +344,6 @@ class PsdbBuilder:
         if self._select("SELECT 1 FROM entries WHERE key = ? LIMIT 1", key) is not None:
             return True
         return self._base is not None and self._base.exists(key)
-
-    def _stored_group(self, object_key: ObjectKey, version: int) -> Group | None:
-        if self._base is not None and (group := self._base.group_or_none(object_key, version)) is not None:
-            return group
-        query = f"SELECT {schema.GROUP_COLUMNS} FROM groups WHERE object_key = ? AND version = ?"
-        row = self._select(query, object_key, schema.signed(version))
-        return None if row is None else schema.group_from_row(row)
 
     def _select(self, sql: str, *arguments: Any) -> tuple[Any, ...] | None:
         self._check_open()
