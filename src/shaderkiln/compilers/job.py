@@ -6,12 +6,12 @@ What is done stays done: a job that was stopped or killed goes on where it was.
 
 from __future__ import annotations
 
-import signal
 import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +20,7 @@ import msgspec
 from shaderkiln.compilers.plugin import OBJECT_VERSION, FamilyCompiler
 from shaderkiln.compilers.pool import Death, Limits, Result, Task, WorkerPool
 from shaderkiln.compilers.statistics import statistics_value
+from shaderkiln.compilers.value_keys import object_code_values
 from shaderkiln.compilers.verdicts import (
     Outcome,
     Reason,
@@ -30,11 +31,12 @@ from shaderkiln.compilers.verdicts import (
     is_doubt,
     reasons_of,
     remembered,
+    signal_number,
     unsupported,
 )
 from shaderkiln.databases.psdb import Outcome as PoisonOutcome
 from shaderkiln.databases.psdb import Poison, PsdbBuilder
-from shaderkiln.descriptions.pipeline import Application, PipelineDescription, PipelineKind
+from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind
 from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Inspect, Inspected, Open, Opened
 from shaderkiln.errors import DriverError, ShaderkilnError
 from shaderkiln.identity import ApplicationIdentity
@@ -141,6 +143,7 @@ class CompileJob:
         self._stopped = False
         self._planned: dict[ObjectKey, _Planned] = {}
         self._twins: defaultdict[ObjectKey, list[_Planned]] = defaultdict(list)
+        self._died: set[ObjectKey] = set()
 
     def stop(self) -> None:
         """Start nothing more; finish what is in hand. Safe to call from a signal handler."""
@@ -197,14 +200,12 @@ class CompileJob:
                     key = self._source.object_key(description)
                 except ShaderkilnError:
                     continue
-                if not builder.has_group(key, OBJECT_VERSION) or builder.has_value(
-                    ValueKey(bytes(key)), ValueType.PERFORMANCE_DATA
-                ):
+                known = key in groups or builder.has_value(ValueKey(bytes(key)), ValueType.PERFORMANCE_DATA)
+                if known or not builder.has_group(key, OBJECT_VERSION):
                     yield None
                     continue
                 groups[key] = Group(key, OBJECT_VERSION, builder.value_keys(key, OBJECT_VERSION), kind, description.name)
-                pipeline = description.create_info
-                yield Task(description, key, lambda request, pipeline=pipeline: Inspect(request, pipeline, False))
+                yield Task(description, key, partial(_inspect, description.create_info))
 
         groups: dict[ObjectKey, Group] = {}
         for task, result in pool.run(tasks()):
@@ -254,8 +255,8 @@ class CompileJob:
         if builder.has_group(key, OBJECT_VERSION):
             self._report(Verdict(name, kind, Outcome.REUSED, object_key=key.hex()), cost)
             return None
-        if (poison := builder.poisoned(key)) and not self._options.retry_poisoned:
-            self._report(remembered(poison), cost)
+        if (not self._options.retry_poisoned or key in self._died) and (poison := builder.poisoned(key)):
+            self._report(remembered(name, kind, poison), cost)
             return None
         try:
             unmet = self._compiler.check(description)
@@ -283,25 +284,26 @@ class CompileJob:
 
     def _judge(self, builder: PsdbBuilder, planned: _Planned, result: Result) -> Verdict:
         name, kind, key = planned.name, planned.kind, planned.object_key
-        if isinstance(result, Failed):
-            message = result.message + doubt_text(planned.doubts)
-            return Verdict(name, kind, Outcome.FAILED, key.hex(), result.code, message, planned.doubts)
         if isinstance(result, Death):
             build = self._compiler.identity.driver_build
-            number = signal.Signals[result.signal] if result.signal in signal.Signals.__members__ else 0
-            builder.add_poison(Poison(key, kind, name, PoisonOutcome(result.outcome), int(number), build, result.output))
+            number = signal_number(result.signal)
+            builder.add_poison(Poison(key, kind, name, PoisonOutcome(result.outcome), number, build, result.output))
+            self._died.add(key)
             return Verdict(
                 name, kind, result.outcome, key.hex(), signal=result.signal, output=result.output, driver_build=build,
                 message=death_text(result.outcome, result.signal, build) + doubt_text(planned.doubts), reasons=planned.doubts,
                 seconds=result.seconds,
             )  # fmt: skip
+        builder.remove_poison(key)
+        if isinstance(result, Failed):
+            message = result.message + doubt_text(planned.doubts)
+            return Verdict(name, kind, Outcome.FAILED, key.hex(), result.code, message, planned.doubts)
         if not isinstance(result, Compiled):
             return Verdict(name, kind, Outcome.FAILED, key.hex(), "E_FAIL", f"unexpected answer {type(result).__name__}")
-        if not result.values:
+        if not result.values and has_shaders(planned.create_info):
             return Verdict(name, kind, Outcome.FAILED, key.hex(), "E_FAIL", "the driver gave no object code for it")
-        values = values_of(key, result.values)
+        values = object_code_values(self._compiler.identity.object_code_form, key, result.values)
         builder.add(Group(key, OBJECT_VERSION, tuple(value.key for value in values), kind, name), values)
-        builder.remove_poison(key)
         return Verdict(
             name, kind, Outcome.COMPILED, key.hex(), values=tuple(value.key.hex() for value in values),
             bytes=sum(len(value.data) for value in values), seconds=result.seconds,
@@ -331,9 +333,6 @@ class CompileJob:
             self._on_tick(self.progress)
 
 
-def values_of(object_key: ObjectKey, answered: tuple[tuple[bytes, bytes], ...]) -> tuple[Value, ...]:
-    """The typed values of a compile. A driver that has no keys of its own gives empty ones; the object's key stands for them."""
-    return tuple(
-        Value(ValueKey(key or bytes(object_key) + number.to_bytes(4, "little")), ValueType.OBJECT_CODE, data)
-        for number, (key, data) in enumerate(answered)
-    )
+def _inspect(pipeline: PipelineCreateInfo, request: int) -> Inspect:
+    return Inspect(request, pipeline, representations=False)
+

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription
-from shaderkiln.errors import InvalidArgumentError, NotFoundError
+from shaderkiln.errors import InvalidArgumentError, NotFoundError, ShaderkilnError
 from shaderkiln.identity import CompilerIdentity
 from shaderkiln.keys import Group, ObjectKey
 
@@ -29,9 +29,16 @@ SHIPPED = {
 }
 """The plugins of this package. They are entry points like every other; reading the entry points of a whole environment takes longer
 than a run that finds everything done, so these are known here too and asked first."""
-RESERVED_ABI_VERSIONS = frozenset({0, 2**64 - 1})
 OBJECT_VERSION = 1
 """The version under which a source that has none of its own (a capture) stores its groups."""
+
+
+class FamilyNotFoundError(NotFoundError):
+    """Nothing here compiles for the family that was asked for (``DXGI_ERROR_NOT_FOUND``)."""
+
+
+class PluginError(ShaderkilnError):
+    """A compiler plugin cannot be loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +59,11 @@ class AdapterFamily:
 
     def __post_init__(self) -> None:
         versions = self.abi_versions
-        if (
-            not versions
-            or RESERVED_ABI_VERSIONS.intersection(versions)
-            or list(versions) != sorted(set(versions), reverse=True)
-        ):
+        usable = all(0 < version < 2**64 - 1 for version in versions)
+        if not versions or not usable or list(versions) != sorted(set(versions), reverse=True):
             raise InvalidArgumentError(
                 f"plugin {self.compiler!r}, family {self.name!r}: ABI versions must be given largest first, without repeats, and "
-                f"without 0 and 2**64 - 1, which are reserved; got {versions}"
+                f"between 0 and 2**64 - 1, which are reserved; got {versions}"
             )
 
 
@@ -115,7 +119,7 @@ class Compiler(ABC):
         """Opens a family for an application.
 
         ``package`` and ``abi_version`` choose among several builds; without them the one with the largest ABI version is taken.
-        Raises NotFoundError if there is no such family, package or ABI version.
+        Raises FamilyNotFoundError if there is no such family, package or ABI version.
         """
 
 
@@ -129,7 +133,7 @@ def installed_compilers() -> dict[str, EntryPoint]:
 def load_compiler(name: str) -> Compiler:
     """The plugin of that name.
 
-    Raises NotFoundError if none is installed, InvalidArgumentError if what its entry point names is not a plugin.
+    Raises NotFoundError if none is installed, PluginError if it cannot be loaded, or what its entry point names is not a plugin.
     """
     if name in SHIPPED:
         from importlib import import_module
@@ -140,9 +144,14 @@ def load_compiler(name: str) -> Compiler:
         points = installed_compilers()
         if name not in points:
             raise NotFoundError(f"no compiler plugin {name!r} is installed; there are: {', '.join(sorted(points)) or 'none'}")
-        found, value = points[name].load(), points[name].value
+        value = points[name].value
+        try:
+            found = points[name].load()
+        except Exception as error:
+            # A plugin is anybody's code: its import can raise anything.
+            raise PluginError(f"compiler plugin {name!r} ({value}) cannot be loaded: {type(error).__name__}: {error}") from error
     if not (isinstance(found, type) and issubclass(found, Compiler)):
-        raise InvalidArgumentError(f"entry point {name!r} ({value}) is not a shaderkiln.compilers.plugin.Compiler")
+        raise PluginError(f"compiler plugin {name!r} ({value}) is not a shaderkiln.compilers.plugin.Compiler")
     return found()
 
 
@@ -156,17 +165,21 @@ def open_family(
 ) -> FamilyCompiler:
     """Opens a family with the named plugin, or with the first one that has it: the shipped ones, then others by name.
 
-    Raises NotFoundError with what to do if nothing here can compile for the family.
+    Raises FamilyNotFoundError with what to do if nothing here can compile for the family, NotFoundError and PluginError for a named
+    plugin that is not there or cannot be loaded.
     """
+    if plugin:
+        return load_compiler(plugin).open(family, application, package=package, abi_version=abi_version)
     reasons = []
-    for name in [plugin] if plugin else _names():
+    for name in compiler_names():
         try:
             return load_compiler(name).open(family, application, package=package, abi_version=abi_version)
-        except NotFoundError as error:
+        except (NotFoundError, PluginError) as error:
             reasons.append(str(error))
-    raise NotFoundError("; ".join(dict.fromkeys(reasons)) or f"no compiler plugin is installed for {family!r}")
+    raise FamilyNotFoundError("; ".join(dict.fromkeys(reasons)))
 
 
-def _names() -> Iterator[str]:
+def compiler_names() -> Iterator[str]:
+    """The names of the installed plugins: the shipped ones, then others by name."""
     yield from SHIPPED
     yield from sorted(installed_compilers().keys() - SHIPPED.keys())

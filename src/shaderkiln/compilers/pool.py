@@ -26,7 +26,7 @@ from shaderkiln.drivers.protocol import (
     Opened,
     Recreate,
 )
-from shaderkiln.errors import DriverError
+from shaderkiln.errors import DriverError, InvalidArgumentError
 from shaderkiln.keys import ObjectKey
 from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import ShaderModuleCreateInfo
@@ -99,8 +99,8 @@ class _Slot:
 class WorkerPool:
     """Runs tasks on up to ``workers`` processes, which are started when there is work and not before.
 
-    A pipeline that kills a worker which had other pipelines before is tried once more, alone in a new process, so that nothing is
-    blamed for what an earlier pipeline did.
+    A pipeline that kills a worker, or is in hand when the worker has taken too much memory, is tried once more, alone in a new
+    process, if the worker had other pipelines before: nothing is blamed for what an earlier pipeline did.
     """
 
     def __init__(
@@ -159,7 +159,10 @@ class WorkerPool:
                     continue
                 if not isinstance(task, Task):
                     break
-                self._submit(slot(task), task)
+                try:
+                    self._submit(slot(task), task)
+                except InvalidArgumentError as error:
+                    yield task, Failed(0, error.code, f"cannot be sent to a worker: {error}")
             busy = [slot for slot in self._slots if slot.queue]
             if not busy and (self._stopping or (exhausted and not again)):
                 return
@@ -232,9 +235,9 @@ class WorkerPool:
         for handle in objects:
             if handle not in slot.known:
                 description = objects[handle]
+                slot.process.send(Define(type(handle).__name__, handle.value, description))  # type: ignore[arg-type]
                 slot.known.add(handle)
                 slot.known_bytes += len(description.code) if isinstance(description, ShaderModuleCreateInfo) else 512
-                slot.process.send(Define(type(handle).__name__, handle.value, description))  # type: ignore[arg-type]
         self._next_request += 1
         slot.process.send(task.request(self._next_request))
         if not slot.queue:
@@ -278,6 +281,8 @@ class WorkerPool:
                 self._start_failures = 0
             elif isinstance(answer, Failed) and not slot.opened:
                 raise DriverError(f"the driver cannot open a device: {answer.message}", code=answer.code)
+            elif isinstance(answer, Failed) and not answer.request:
+                continue  # an object that could not be defined: the pipelines that need it fail and say so
             else:
                 request, task = slot.queue.popleft()
                 if answer.request != request:
@@ -310,7 +315,7 @@ class WorkerPool:
         blamed, others = waiting[0], waiting[1:]
         again.extendleft(reversed(others))
         outcome = slot.killed_for or Outcome.CRASHED
-        if outcome is Outcome.CRASHED and slot.completed and not blamed.alone:
+        if outcome is not Outcome.TIMED_OUT and slot.completed and not blamed.alone:
             again.appendleft(replace(blamed, alone=True))
             return
         yield blamed, Death(outcome, signal, output, time.monotonic() - slot.in_hand_since)

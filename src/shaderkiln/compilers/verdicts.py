@@ -60,7 +60,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     reasons: tuple[Reason, ...] = ()
     """For ``unsupported`` everything that is missing; otherwise what the pipeline does and the device does not advertise."""
     signal: str = ""
-    """For ``crashed``: the signal that ended the worker, such as SIGABRT."""
+    """For ``crashed``: the signal that ended the worker, such as SIGABRT, or its exit status."""
     output: str = ""
     """For ``crashed``: the last lines that the driver wrote."""
     remembered: bool = False
@@ -116,15 +116,31 @@ def unsupported(pipeline: str, kind: str, object_key: bytes, unmet: Iterable[Unm
     return Verdict(pipeline, kind, Outcome.UNSUPPORTED, object_key.hex(), message=message, reasons=reasons)
 
 
-def remembered(poison: Poison) -> Verdict:
-    """The verdict on a pipeline that is on the poison list and was not tried again."""
-    name = signals.Signals(poison.signal).name if poison.signal else ""
+def remembered(pipeline: str, kind: str, poison: Poison) -> Verdict:
+    """The verdict on a pipeline that is on the poison list, under this name or another one, and was not tried again."""
+    name = signal_name(poison.signal)
     outcome = Outcome(poison.outcome)
     text = death_text(outcome, name, poison.driver_build) + "; not tried again (--retry-poisoned tries it)"
     return Verdict(
-        poison.name, poison.kind, outcome, poison.object_key.hex(), message=text, signal=name, output=poison.detail,
+        pipeline, kind, outcome, poison.object_key.hex(), message=text, signal=name, output=poison.detail,
         remembered=True, driver_build=poison.driver_build,
     )  # fmt: skip
+
+
+def signal_name(number: int) -> str:
+    """``SIGSEGV`` for 11; "" for 0, which stands for no signal."""
+    try:
+        return signals.Signals(number).name if number else ""
+    except ValueError:
+        return f"signal {number}"
+
+
+def signal_number(name: str) -> int:
+    """The inverse of ``signal_name``; 0 for other ways to end."""
+    if name in signals.Signals.__members__:
+        return signals.Signals[name].value
+    number = name.removeprefix("signal ")
+    return int(number) if number != name and number.isdecimal() else 0
 
 
 def doubt_text(doubts: tuple[Reason, ...]) -> str:
@@ -132,10 +148,10 @@ def doubt_text(doubts: tuple[Reason, ...]) -> str:
     return f"; the device does not advertise what it does: {'; '.join(doubt.text for doubt in doubts)}" if doubts else ""
 
 
-def death_text(outcome: Outcome, signal_name: str, driver_build: str) -> str:
-    """How a pipeline ended its worker, in words."""
+def death_text(outcome: Outcome, ending: str, driver_build: str) -> str:
+    """How a pipeline ended its worker, in words; ``ending`` is the signal or exit status, where it is known."""
     if outcome is Outcome.TIMED_OUT:
         return f"took longer than its time limit in {driver_build}"
     if outcome is Outcome.OUT_OF_MEMORY:
         return f"took more memory than its limit in {driver_build}"
-    return f"ended the driver's process with {signal_name or 'an unknown signal'} in {driver_build}"
+    return f"ended the driver's process{f' with {ending}' if ending else ''} in {driver_build}"

@@ -144,7 +144,7 @@ class VerifyJob:
         if not all(map(is_doubt, unmet)):
             return unsupported(description.name, description.kind, key, unmet)
         if key in poison:
-            return remembered(poison[key])
+            return remembered(description.name, description.kind, poison[key])
         text = "the database has no group for it"
         return Verdict(description.name, description.kind, Outcome.MISS, key.hex(), "DXGI_ERROR_NOT_FOUND", text)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from shaderkiln.capabilities import Capabilities
-from shaderkiln.compilers.plugin import AdapterFamily, Compiler, FamilyCompiler, WorkerCommand
+from shaderkiln.compilers.plugin import AdapterFamily, Compiler, FamilyCompiler, FamilyNotFoundError, WorkerCommand
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription
 from shaderkiln.drivers.packages import DriverPackage, DriverPackages
 from shaderkiln.drivers.probe import Probe, probe
@@ -21,8 +21,7 @@ from shaderkiln.drivers.targets import (
     family_of_device,
     process_environment,
 )
-from shaderkiln.errors import NotFoundError
-from shaderkiln.identity import CompilerIdentity
+from shaderkiln.identity import CompilerIdentity, format_version
 
 if TYPE_CHECKING:
     from shaderkiln.descriptions.requirements import RequirementChecker, Unmet
@@ -110,9 +109,9 @@ class VulkanCompiler(Compiler):
                 best = opened
         if best is None:
             wish = f" in driver package {package!r}" if package else ""
-            wish += f" with ABI version {abi_version}" if abi_version is not None else ""
+            wish += f" with ABI version {format_version(abi_version)}" if abi_version is not None else ""
             why = f" ({'; '.join(reasons)})" if reasons else ""
-            raise NotFoundError(f"plugin {self.name!r} has no family {wanted!r}{wish}{why}; {self.advice()}")
+            raise FamilyNotFoundError(f"plugin {self.name!r} has no family {wanted!r}{wish}{why}; {self.advice()}")
         return best
 
     def _working_targets(
