@@ -119,7 +119,7 @@ def variants(value: Any) -> list[Any]:
         changed = [(*value[:index], item, *value[index + 1 :]) for index, old in enumerate(value) for item in variants(old)]
         return changed + ([value[:-1]] if value else [])
     if isinstance(value, float):
-        return [struct.unpack("<f", struct.pack("<f", value * 2 + 1))[0]]
+        return [struct.unpack("<f", (struct.unpack("<I", struct.pack("<f", value))[0] ^ 1).to_bytes(4, "little"))[0]]
     if isinstance(value, int):
         return [value ^ 1]
     if isinstance(value, str):

@@ -579,7 +579,7 @@ class _Codec:
             if item is None:
                 if member.write is not _write_handle:
                     continue
-            elif member.skip and item == member.default:
+            elif member.skip and item == member.default and member.key not in unknown:
                 continue
             if unknown and member.key in unknown:
                 used += 1
