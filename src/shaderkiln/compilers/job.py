@@ -36,11 +36,11 @@ from shaderkiln.compilers.verdicts import (
 )
 from shaderkiln.databases.psdb import Outcome as PoisonOutcome
 from shaderkiln.databases.psdb import Poison, PsdbBuilder
-from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind
+from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind, has_shaders
 from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Inspect, Inspected, Open, Opened
 from shaderkiln.errors import DriverError, ShaderkilnError
 from shaderkiln.identity import ApplicationIdentity
-from shaderkiln.keys import Group, ObjectKey, Value, ValueKey, ValueType
+from shaderkiln.keys import Group, ObjectKey, ValueKey, ValueType
 
 COMMIT_SECONDS = 0.5
 COMMIT_PIPELINES = 64
@@ -113,6 +113,8 @@ class _Planned:
     kind: PipelineKind
     object_key: ObjectKey
     cost: int
+    has_shaders: bool
+    """False for the parts of a graphics pipeline library that hold fixed-function state only: they have no object code."""
     doubts: tuple[Reason, ...] = ()
 
 
@@ -244,7 +246,7 @@ class CompileJob:
         name = f"{hash:016x}"
         try:
             description = self._source.load(kind, hash)
-            planned = _Planned(name, kind, self._source.object_key(description), cost)
+            planned = _Planned(name, kind, self._source.object_key(description), cost, has_shaders(description.create_info))
         except ShaderkilnError as error:
             self._report(Verdict(name, kind, Outcome.FAILED, code=error.code, message=str(error)), cost)
             return None
@@ -300,7 +302,7 @@ class CompileJob:
             return Verdict(name, kind, Outcome.FAILED, key.hex(), result.code, message, planned.doubts)
         if not isinstance(result, Compiled):
             return Verdict(name, kind, Outcome.FAILED, key.hex(), "E_FAIL", f"unexpected answer {type(result).__name__}")
-        if not result.values and has_shaders(planned.create_info):
+        if not result.values and planned.has_shaders:
             return Verdict(name, kind, Outcome.FAILED, key.hex(), "E_FAIL", "the driver gave no object code for it")
         values = object_code_values(self._compiler.identity.object_code_form, key, result.values)
         builder.add(Group(key, OBJECT_VERSION, tuple(value.key for value in values), kind, name), values)
@@ -335,4 +337,3 @@ class CompileJob:
 
 def _inspect(pipeline: PipelineCreateInfo, request: int) -> Inspect:
     return Inspect(request, pipeline, representations=False)
-

@@ -13,10 +13,11 @@ from pathlib import Path
 from shaderkiln.compilers.job import Progress, Source
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.compilers.pool import Death, Limits, Result, Task, WorkerPool
+from shaderkiln.compilers.value_keys import driver_values
 from shaderkiln.compilers.verdicts import Outcome, Tally, Verdict, death_text, is_doubt, remembered, unsupported
 from shaderkiln.databases.psdb import Damage, DamagedValueError, Poison, Psdb
 from shaderkiln.descriptions.pipeline import PipelineDescription, PipelineKind
-from shaderkiln.drivers.protocol import Failed, Open, Opened, Recreate, Recreated
+from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Open, Opened, Recreate, Recreated
 from shaderkiln.errors import CacheCorruptError, DriverError, ShaderkilnError
 from shaderkiln.identity import differences
 from shaderkiln.keys import ObjectKey
@@ -129,14 +130,15 @@ class VerifyJob:
             group = self._compiler.find(self._database, key)
             if group is None:
                 return self._absent(description, key, poison)
-            values = tuple((bytes(value_key), self._database.find(value_key)) for value_key in group.value_keys)
+            values = driver_values(self._compiler.identity.object_code_form, group, self._database.find)
         except DamagedValueError as error:
             return Verdict(name, kind, Outcome.DAMAGED, key.hex(), error.code, str(error), values=(error.key.hex(),))
         except ShaderkilnError as error:
             return Verdict(name, kind, Outcome.FAILED, code=error.code, message=str(error))
-        if self._compiler.identity.object_code_form == "pipeline-cache":
-            values = tuple((b"", data) for _, data in values)
         pipeline = description.create_info
+        if not values:
+            # Fixed-function parts of a library have no object code: that none comes of them again is all there is to prove.
+            return Task(description, key, lambda request: Compile(request, pipeline))
         return Task(description, key, lambda request: Recreate(request, pipeline, values))
 
     def _absent(self, description: PipelineDescription, key: ObjectKey, poison: Mapping[ObjectKey, Poison]) -> Verdict:
@@ -155,6 +157,12 @@ class VerifyJob:
                 return Verdict(name, kind, Outcome.HIT, key, seconds=result.seconds)
             return Verdict(
                 name, kind, Outcome.MISS, key, result.result, "the driver would have to compile it", seconds=result.seconds
+            )
+        if isinstance(result, Compiled):
+            if not result.values:
+                return Verdict(name, kind, Outcome.HIT, key, message="it has no object code", seconds=result.seconds)
+            return Verdict(
+                name, kind, Outcome.MISS, key, message="the database has no object code for it", seconds=result.seconds
             )
         if isinstance(result, Failed):
             return Verdict(name, kind, Outcome.FAILED, key, result.code, result.message)

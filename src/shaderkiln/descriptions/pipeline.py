@@ -13,11 +13,23 @@ from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import (
     ComputePipelineCreateInfo,
     GraphicsPipelineCreateInfo,
+    PipelineLibraryCreateInfoKHR,
     RayTracingPipelineCreateInfoKHR,
 )
 
 PipelineKind: TypeAlias = Literal["graphics", "compute", "raytracing"]
 PipelineCreateInfo: TypeAlias = GraphicsPipelineCreateInfo | ComputePipelineCreateInfo | RayTracingPipelineCreateInfoKHR
+
+
+def has_shaders(pipeline: PipelineCreateInfo) -> bool:
+    """False for the parts of a graphics pipeline library that hold fixed-function state only."""
+    return not isinstance(pipeline, GraphicsPipelineCreateInfo) or bool(pipeline.stages) or bool(_libraries(pipeline))
+
+
+def _libraries(pipeline: GraphicsPipelineCreateInfo) -> tuple[Handle | None, ...]:
+    return tuple(
+        handle for part in pipeline.next if isinstance(part, PipelineLibraryCreateInfoKHR) for handle in part.libraries or ()
+    )
 
 
 @dataclass(frozen=True, slots=True)
