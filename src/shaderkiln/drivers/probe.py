@@ -81,12 +81,18 @@ def _cache_path(target: Target, features: tuple[str, ...], environment: Mapping[
         stat = Path(target.icd).stat()
     except OSError:
         return None
-    facts = (FORMAT, HEADER_VERSION, target.icd, stat.st_size, stat.st_mtime_ns, stat.st_ino, features)
+    facts = (FORMAT, HEADER_VERSION, _worker_version(), target.icd, stat.st_size, stat.st_mtime_ns, stat.st_ino, features)
     text = repr((facts, target.family, target.package, target.method, sorted(target.environment.items())))
     name = hashlib.sha256(text.encode()).hexdigest()[:32]
     base = environment.get("XDG_CACHE_HOME") or ""
     folder = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
     return folder / "shaderkiln" / "probes" / f"{name}.msgpack"
+
+
+def _worker_version() -> tuple[int, ...]:
+    """Changes with the code that opens devices: how it does that is part of the answer."""
+    folder = Path(__file__).parent
+    return tuple((folder / name).stat().st_mtime_ns for name in ("device.py", "physical_device.py", "pipelines.py"))
 
 
 def _read(path: Path) -> Probe | None:
