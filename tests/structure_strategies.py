@@ -70,7 +70,7 @@ def _member(cls: type[Struct], kind: str, _c_member: str, c_type: str, _count: s
 
 
 def _chains(cls: type[Struct], depth: int) -> st.SearchStrategy[Any]:
-    names = set(re.findall(r"'(\w+)'", cls.__annotations__["next"])) - {"UnknownStructure"} - NEVER_CHAINED_IN_FOSSILIZE
+    names = (set(re.findall(r"[A-Z]\w+", cls.__annotations__["next"])) & set(MEMBERS)) - NEVER_CHAINED_IN_FOSSILIZE
     if depth == 0:
         return st.just(())
     links = st.one_of(UNKNOWN, *(described(getattr(structures, name), depth - 1) for name in sorted(names)))

@@ -604,8 +604,8 @@ def _key(c_member: str) -> str:
 
 def _allowed(cls: type[Struct]) -> dict[int, type[Struct]]:
     """What may stand in the chain of a structure, by structure type."""
-    names: list[str] = re.findall(r"'(\w+)'", str(cls.__annotations__["next"]))
-    allowed = {MEMBERS[name][1]: getattr(structures, name) for name in names if name != "UnknownStructure"}
+    names: list[str] = re.findall(r"[A-Z]\w+", str(cls.__annotations__["next"]))
+    allowed = {MEMBERS[name][1]: getattr(structures, name) for name in names if name in MEMBERS}
     if cls is structures.SamplerCreateInfo:
         # Fossilize puts the conversion itself in the place of the structure that refers to one.
         del allowed[MEMBERS["SamplerYcbcrConversionInfo"][1]]
