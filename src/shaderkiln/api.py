@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shaderkiln.errors import InvalidArgumentError, NotFoundError
+from shaderkiln.errors import AccessDeniedError, InvalidArgumentError, UnreadableError
 
 if TYPE_CHECKING:
     from shaderkiln.compilers.inspection import Inspection
@@ -26,23 +25,28 @@ PathLike = str | os.PathLike[str]
 def open_capture(path: PathLike) -> Capture:
     """Opens a Fossilize archive as a source of pipelines.
 
-    Raises NotFoundError if there is no such file, DamagedInputError if it is no archive.
+    Raises NotFoundError if there is no such file, UnreadableError if it may not be read, DamagedInputError if it is no archive.
     """
     from shaderkiln.descriptions.capture import Capture
 
-    if not Path(path).exists():
-        raise NotFoundError(f"{path}: no such file")
-    return Capture.open(Path(path))
+    try:
+        return Capture.open(Path(path))
+    except AccessDeniedError as error:
+        raise UnreadableError(str(error)) from error
 
 
 def open_psdb(path: PathLike) -> Psdb:
     """Opens a finished PSDB for reading.
 
-    Raises NotFoundError if there is no such file, CacheCorruptError if it is no PSDB or damaged.
+    Raises NotFoundError if there is no such file, UnreadableError if it may not be read, CacheCorruptError if it is no PSDB or
+    damaged.
     """
     from shaderkiln.databases.psdb import Psdb
 
-    return Psdb.open(Path(path))
+    try:
+        return Psdb.open(Path(path))
+    except AccessDeniedError as error:
+        raise UnreadableError(str(error)) from error
 
 
 def psdb_path(capture: PathLike, family: str, output: PathLike | None, *, single: bool) -> Path:
@@ -75,7 +79,8 @@ def compile_capture(
     ``output`` is the PSDB (``*.psdb``) or its folder; default: the working directory. ``application`` says whose PSDB it is;
     default: what the capture says. ``on_start`` gets the job, whose ``stop``
     ends it early with a valid PSDB. Raises NotFoundError if nothing here compiles for the family, CacheCorruptError if the output
-    belongs to somebody else, DriverError if the driver cannot be started.
+    belongs to somebody else, AccessDeniedError if the folder cannot be made or written to, DriverError if the driver cannot be
+    started.
     """
     from shaderkiln.compilers.job import CompileJob
     from shaderkiln.compilers.plugin import open_family
@@ -90,7 +95,10 @@ def compile_capture(
             )  # fmt: skip
     compiler = open_family(family, capture.application, plugin=plugin, package=package, abi_version=abi_version)
     path = psdb_path(capture.archive.path, compiler.identity.family, output, single=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AccessDeniedError(f"{path.parent}: cannot be made a folder: {error.strerror}") from error
     job = CompileJob(capture, compiler, path, options, application=application, on_verdict=on_verdict, on_tick=on_tick)
     if on_start:
         on_start(job)
@@ -134,10 +142,10 @@ def verify_psdb(
             )  # fmt: skip
     compiler = open_family(
         family or database.identity.family,
-        replace(capture.application, features=database.identity.features),
+        capture.application,
         plugin=plugin,
         package=package,
-        abi_version=None if family else database.identity.abi_version,
+        abi_version=None if family or package else database.identity.abi_version,
     )
     job = VerifyJob(capture, compiler, database, workers=workers, limits=limits, on_verdict=on_verdict, on_tick=on_tick)
     if on_start:

@@ -42,6 +42,10 @@ class AccessDeniedError(ShaderkilnError):
     default_code = "E_ACCESSDENIED"
 
 
+class UnreadableError(AccessDeniedError):
+    """An input file may not be read (``E_ACCESSDENIED``)."""
+
+
 class CacheFullError(ShaderkilnError):
     """The store would exceed the maximum size (``DXGI_ERROR_CACHE_FULL``)."""
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, json_option, size_text, write_json
-from shaderkiln.errors import InvalidArgumentError, NotFoundError
+from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, json_option, require_file, size_text, write_json
+from shaderkiln.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from shaderkiln.databases.fossilize import Ledger
@@ -55,8 +55,7 @@ def salvage_command(capture: Path, output: Path, as_json: bool) -> None:
 
 def _check(captures: tuple[Path, ...], output: Path) -> None:
     for capture in captures:
-        if not capture.is_file():
-            raise NotFoundError(f"{capture}: no such file")
+        require_file(capture)
         if output.exists() and capture.samefile(output):
             raise InvalidArgumentError(f"{output} is also an input; give another name")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,10 +20,11 @@ from shaderkiln.cli.output import (
     time_text,
     write_json,
 )
-from shaderkiln.compilers.job import CompileJob, JobOptions, JobReport
+from shaderkiln.compilers.job import JobOptions, JobReport
 from shaderkiln.compilers.pool import Limits
 from shaderkiln.compilers.verdicts import Outcome, Tally, Verdict
-from shaderkiln.errors import InvalidArgumentError
+from shaderkiln.errors import AccessDeniedError, InvalidArgumentError
+from shaderkiln.identity import parse_version
 
 if TYPE_CHECKING:
     from shaderkiln.descriptions.capture import Capture
@@ -37,6 +39,14 @@ def parse_size(_context: click.Context, _parameter: click.Parameter, value: str)
     if not number.isdigit() or int(number) == 0:
         raise click.BadParameter(f"{value!r} is no size; give for example 512M or 4G")
     return int(number) * factor
+
+
+def parse_abi(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
+    """``25.0.7.0``, as ``kiln families`` shows it, or one number."""
+    try:
+        return None if value is None else parse_version(value)
+    except InvalidArgumentError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def job_options(function: Any) -> Any:
@@ -64,7 +74,7 @@ def job_options(function: Any) -> Any:
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for the PSDBs, or one *.psdb file.")
 @job_options
-@click.option("--abi", type=int, help="ABI version of the driver to compile with; default: the largest.")
+@click.option("--abi", callback=parse_abi, help="ABI version of the driver to compile with; default: the largest.")
 @click.option("--pipeline", "only", multiple=True, help="Compile only this pipeline; may be repeated.")
 @click.option("--perf", "statistics", is_flag=True, help="Store the driver's statistics too; compiles everything twice.")
 @click.option("--retry-poisoned", is_flag=True, help="Try pipelines again that ended the driver's process before.")
@@ -120,7 +130,6 @@ def compile_command(
         statistics=statistics,
         strict=strict,
         replace=replace,
-        only=frozenset(only) or None,
     )
     changes = {
         "name": name, "exe_filename": exe_filename, "version": app_version,
@@ -129,14 +138,16 @@ def compile_command(
     good, interrupted = True, False
     with api.open_capture(capture) as source:
         application = application_identity(source, changes)
-        paths = [api.psdb_path(capture, family, output, single=len(families) == 1) for family in families]
+        chosen = dataclasses.replace(options, only=pipeline_names(source, only))
+        for family in families:
+            api.psdb_path(capture, family, output, single=len(families) == 1)
         with VerdictWriter(report, as_json=as_json) as writer:
-            for family, path in zip(families, paths, strict=True):
+            for family in families:
                 result = run_job(
                     source,
                     family,
-                    path,
-                    options,
+                    output,
+                    chosen,
                     writer,
                     plugin=plugin,
                     package=package,
@@ -179,16 +190,15 @@ def replay_command(
     """
     import tempfile
 
-    options = JobOptions(workers=jobs, limits=Limits(time_limit, memory_limit), only=frozenset(only) or None)
     good, interrupted = True, False
     with (
         tempfile.TemporaryDirectory(prefix="kiln-replay-") as folder,
         api.open_capture(capture) as source,
         VerdictWriter(report, as_json=as_json) as writer,
     ):
+        options = JobOptions(workers=jobs, limits=Limits(time_limit, memory_limit), only=pipeline_names(source, only))
         for family in families:
-            path = Path(folder) / f"{family}.psdb"
-            result = run_job(source, family, path, options, writer, plugin=plugin, package=package, kept=False)
+            result = run_job(source, family, Path(folder), options, writer, plugin=plugin, package=package, kept=False)
             good &= result.tally.good
             interrupted |= result.interrupted
             if interrupted:
@@ -208,7 +218,10 @@ class VerdictWriter:
 
     def __enter__(self) -> VerdictWriter:
         if self._report:
-            self._file = self._report.open("wb")
+            try:
+                self._file = self._report.open("wb")
+            except OSError as error:
+                raise AccessDeniedError(f"{self._report}: {error.strerror}") from error
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -236,7 +249,7 @@ SHOWN = frozenset(Outcome) - {Outcome.COMPILED, Outcome.REUSED, Outcome.HIT}
 def run_job(
     source: Capture,
     family: str,
-    path: Path,
+    output: Path | None,
     options: JobOptions,
     writer: VerdictWriter,
     *,
@@ -249,16 +262,10 @@ def run_job(
     """Runs one compile job with progress and Ctrl-C, and shows its end."""
     line = ProgressLine(family, enabled=not writer.as_json)
     writer.family, writer.before_line = family, line
-    jobs: list[CompileJob] = []
-
-    def stop() -> None:
-        for job in jobs:
-            job.stop()
-
-    with stop_on_interrupt(stop):
+    with stop_on_interrupt() as started:
         report = api.compile_capture(
-            source, family, path, plugin=plugin, package=package, abi_version=abi_version, application=application, options=options,
-            on_verdict=writer, on_tick=line, on_start=jobs.append,
+            source, family, output, plugin=plugin, package=package, abi_version=abi_version, application=application,
+            options=options, on_verdict=writer, on_tick=line, on_start=started,
         )  # fmt: skip
     line.clear()
     show_report(report, family, as_json=writer.as_json, kept=kept)
@@ -293,16 +300,19 @@ def tally_text(tally: Tally) -> str:
     return f"{tally.total} pipelines: " + ", ".join(f"{tally.counts[outcome]} {outcome}" for outcome in shown)
 
 
+def pipeline_names(source: Capture, wanted: tuple[str, ...]) -> frozenset[str] | None:
+    """The whole names of the pipelines that were asked for; None, which stands for all, if none was."""
+    from shaderkiln.compilers.inspection import resolve_pipeline
+
+    return frozenset(f"{resolve_pipeline(source, name)[1]:016x}" for name in wanted) if wanted else None
+
+
 def application_identity(source: Capture, changes: dict[str, str | None]) -> ApplicationIdentity:
     """The capture's application with what the command line says about it."""
-    from dataclasses import replace
-
-    from shaderkiln.identity import parse_version
-
     given: dict[str, Any] = {}
     for field, value in changes.items():
         if value is not None:
             given[field] = parse_version(value) if field.endswith("version") else value
     if given.get("name") == "":
         raise InvalidArgumentError("--name must not be empty")
-    return replace(source.application.identity, **given)
+    return dataclasses.replace(source.application.identity, **given)

@@ -22,7 +22,7 @@ def families_command(wanted: str | None, plugin: str | None, refresh: bool, as_j
     Example:
       kiln families --refresh
     """
-    from shaderkiln.compilers.plugin import installed_compilers, load_compiler
+    from shaderkiln.compilers.plugin import AdapterFamily, PluginError, compiler_names, load_compiler
     from shaderkiln.drivers.targets import canonical_family
 
     live = sys.stderr.isatty() and not as_json
@@ -32,9 +32,14 @@ def families_command(wanted: str | None, plugin: str | None, refresh: bool, as_j
             sys.stderr.write(f"\r\x1b[Ktrying {text}")
             sys.stderr.flush()
 
-    found = []
-    for name in [plugin] if plugin else sorted(installed_compilers()):
-        found += load_compiler(name).adapter_families(refresh=refresh, progress=progress)
+    found: list[AdapterFamily] = []
+    for name in [plugin] if plugin else compiler_names():
+        try:
+            found += load_compiler(name).adapter_families(refresh=refresh, progress=progress)
+        except PluginError as error:
+            if plugin:
+                raise
+            click.echo(f"kiln: warning: {error}", err=True)
     if live:
         sys.stderr.write("\r\x1b[K")
     if wanted:

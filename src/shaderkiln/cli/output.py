@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 import msgspec
@@ -14,13 +14,17 @@ import msgspec
 from shaderkiln.errors import (
     AccessDeniedError,
     CacheFullError,
+    DamagedInputError,
     DriverError,
     InvalidArgumentError,
     NotFoundError,
     ShaderkilnError,
+    UnreadableError,
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from shaderkiln.compilers.job import Progress
 
 EXIT_NOT_ALL_GOOD = 1
@@ -35,9 +39,11 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON, 
 
 def exit_code_of(error: ShaderkilnError) -> int:
     """The exit code that stands for an error."""
-    name = type(error).__name__
-    if isinstance(error, DriverError) or name in ("DriverPackageError", "FetchError") or getattr(error, "about_driver", False):
+    name = type(error).__name__  # these modules are not imported for the comparison
+    if isinstance(error, DriverError) or name in ("DriverPackageError", "FetchError", "FamilyNotFoundError", "PluginError"):
         return EXIT_DRIVER
+    if isinstance(error, UnreadableError):
+        return EXIT_INPUT
     if isinstance(error, AccessDeniedError | CacheFullError) or name in ("DatabaseWriteError", "DatabaseBusyError"):
         return EXIT_OUTPUT
     if isinstance(error, NotFoundError):
@@ -45,6 +51,18 @@ def exit_code_of(error: ShaderkilnError) -> int:
     if type(error) is InvalidArgumentError:
         return EXIT_USAGE
     return EXIT_INPUT
+
+
+def require_file(path: Path) -> None:
+    """Raises NotFoundError, DamagedInputError or UnreadableError unless ``path`` is a file that can be read."""
+    import os
+
+    if not path.exists():
+        raise NotFoundError(f"{path}: no such file")
+    if not path.is_file():
+        raise DamagedInputError(f"{path}: not a regular file")
+    if not os.access(path, os.R_OK):
+        raise UnreadableError(f"{path}: Permission denied")
 
 
 def show_error(error: ShaderkilnError, *, as_json: bool) -> None:
@@ -129,24 +147,43 @@ def _columns() -> int:
     return shutil.get_terminal_size().columns
 
 
+class Stoppable(Protocol):
+    """A job that can be ended early."""
+
+    def stop(self) -> None: ...
+
+
 @contextmanager
-def stop_on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) calls ``stop``, which lets the pipelines in hand finish; the second one interrupts at once."""
+def stop_on_interrupt() -> Iterator[Callable[[Stoppable], None]]:
+    """Gives a function that takes the job which the first Ctrl-C (or SIGTERM) stops, then or as soon as there is one.
+
+    A stopped job finishes the pipelines in hand; the second Ctrl-C interrupts at once.
+    """
+    import os
     import signal
 
+    jobs: list[Stoppable] = []
     pressed = 0
+
+    def started(job: Stoppable) -> None:
+        jobs.append(job)
+        if pressed:
+            job.stop()
 
     def handle(_number: int, _frame: object) -> None:
         nonlocal pressed
         pressed += 1
         if pressed > 1:
             raise KeyboardInterrupt
-        click.echo("\nkiln: finishing the pipelines in hand; press Ctrl-C again to stop at once", err=True)
-        stop()
+        # Not through sys.stderr: the signal may have come in the middle of a write to it.
+        with suppress(OSError):
+            os.write(2, b"\nkiln: finishing the pipelines in hand; press Ctrl-C again to stop at once\n")
+        for job in jobs:
+            job.stop()
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield started
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

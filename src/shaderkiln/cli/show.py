@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from shaderkiln import api
-from shaderkiln.cli.output import json_option, print_table, size_text, write_json
-from shaderkiln.errors import NotFoundError, ShaderkilnError
+from shaderkiln.cli.output import json_option, print_table, require_file, size_text, write_json
+from shaderkiln.errors import ShaderkilnError
 from shaderkiln.identity import as_dict, format_version
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def show_command(file: Path, pipelines: bool, values: bool, as_json: bool) -> No
       kiln show game.foz --pipelines
       kiln show out/game.amd-navi31.psdb
     """
-    if not file.is_file():
-        raise NotFoundError(f"{file}: no such file")
+    require_file(file)
     with file.open("rb") as stream:
         is_archive = stream.read(12).startswith(b"\x81FOSSILIZE")
     if is_archive or file.suffix == ".foz":

@@ -19,7 +19,6 @@ from shaderkiln.cli.output import (
     write_json,
 )
 from shaderkiln.compilers.pool import Limits
-from shaderkiln.compilers.verify import VerifyJob
 
 
 @click.command("verify")
@@ -49,20 +48,14 @@ def verify_command(
     Example:
       kiln verify out/game.amd-navi31.psdb game.foz
     """
-    started: list[VerifyJob] = []
-
-    def stop() -> None:
-        for job in started:
-            job.stop()
-
     with api.open_psdb(psdb) as database, VerdictWriter(report, as_json=as_json) as writer:
         writer.family = family or database.identity.family
         line = ProgressLine(f"{writer.family} verify", enabled=not as_json)
         writer.before_line = line
-        with stop_on_interrupt(stop):
+        with stop_on_interrupt() as started:
             result = api.verify_psdb(
                 database, capture, family=family, plugin=plugin, package=package, workers=jobs,
-                limits=Limits(time_limit, memory_limit), on_verdict=writer, on_tick=line, on_start=started.append,
+                limits=Limits(time_limit, memory_limit), on_verdict=writer, on_tick=line, on_start=started,
             )  # fmt: skip
         line.clear()
         if as_json:

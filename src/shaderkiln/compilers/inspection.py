@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.compilers.pool import Death, Limits, Task, WorkerPool
 from shaderkiln.compilers.verdicts import death_text, is_doubt
-from shaderkiln.descriptions.pipeline import PipelineDescription
+from shaderkiln.descriptions.pipeline import PipelineDescription, PipelineKind
 from shaderkiln.drivers.protocol import Executable, Failed, Inspect, Inspected, Open
 from shaderkiln.errors import DriverError, InvalidArgumentError, NotFoundError
 from shaderkiln.keys import ObjectKey
@@ -28,7 +28,12 @@ class Inspection:
 
 
 def find_pipeline(source: Source, name: str) -> PipelineDescription:
-    """The pipeline with that name, or the only one whose name begins so.
+    """The pipeline with that name, or the only one whose name begins so. Raises as ``resolve_pipeline`` and ``Source.load`` do."""
+    return source.load(*resolve_pipeline(source, name))
+
+
+def resolve_pipeline(source: Source, name: str) -> tuple[PipelineKind, int]:
+    """Kind and hash of the pipeline with that name, or of the only one whose name begins so.
 
     Raises NotFoundError if there is none, InvalidArgumentError if several fit.
     """
@@ -39,7 +44,7 @@ def find_pipeline(source: Source, name: str) -> PipelineDescription:
     if len(found) > 1:
         some = ", ".join(f"{hash:016x}" for _, hash in found[:5])
         raise InvalidArgumentError(f"{len(found)} pipelines have names that begin with {name!r}: {some} …")
-    return source.load(*found[0])
+    return found[0]
 
 
 def inspect(compiler: FamilyCompiler, description: PipelineDescription, limits: Limits | None = None) -> Inspection:

@@ -149,7 +149,9 @@ def load_compiler(name: str) -> Compiler:
             found = points[name].load()
         except Exception as error:
             # A plugin is anybody's code: its import can raise anything.
-            raise PluginError(f"compiler plugin {name!r} ({value}) cannot be loaded: {type(error).__name__}: {error}") from error
+            raise PluginError(
+                f"compiler plugin {name!r} ({value}) cannot be loaded: {type(error).__name__}: {error}"
+            ) from error
     if not (isinstance(found, type) and issubclass(found, Compiler)):
         raise PluginError(f"compiler plugin {name!r} ({value}) is not a shaderkiln.compilers.plugin.Compiler")
     return found()
