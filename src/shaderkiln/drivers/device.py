@@ -30,6 +30,14 @@ FOLLOWING_THE_APPLICATION = frozenset(
         "nullDescriptor",
         "vertexAttributeRobustness",
         "cooperativeMatrixRobustBufferAccess",
+        # No pipeline needs these, but RADV makes other code, under another global key, once they are on. Few applications do so.
+        "primitivesGeneratedQuery",
+        "primitivesGeneratedQueryWithRasterizerDiscard",
+        "primitivesGeneratedQueryWithNonZeroStreams",
+        "meshShaderQueries",
+        "shaderObject",
+        "image2DViewOf3D",
+        "sampler2DViewOf3D",
     }
 )
 """Features that change the code which a driver makes: on only where the application had them on."""
