@@ -101,7 +101,13 @@ REPEAT, CLAMP, BORDER = (
 
 def sampler(filter: int, address: int, **rest: Any) -> SamplerCreateInfo:
     return SamplerCreateInfo(
-        mag_filter=filter, min_filter=filter, mipmap_mode=filter, address_mode_u=address, address_mode_v=address, address_mode_w=address, **rest
+        mag_filter=filter,
+        min_filter=filter,
+        mipmap_mode=filter,
+        address_mode_u=address,
+        address_mode_v=address,
+        address_mode_w=address,
+        **rest,
     )
 
 
@@ -110,7 +116,11 @@ SAMPLERS = {
     "clamp": sampler(1, CLAMP, max_lod=1000.0),
     "nearest": sampler(0, CLAMP, max_lod=1000.0),
     "shadow": sampler(
-        1, BORDER, compare_enable=1, compare_op=values.VK_COMPARE_OP_LESS_OR_EQUAL, border_color=values.VK_BORDER_COLOR_FLOAT_OPAQUE_WHITE
+        1,
+        BORDER,
+        compare_enable=1,
+        compare_op=values.VK_COMPARE_OP_LESS_OR_EQUAL,
+        border_color=values.VK_BORDER_COLOR_FLOAT_OPAQUE_WHITE,
     ),
     "farthest": sampler(1, CLAMP, max_lod=1000.0, next=(SamplerReductionModeCreateInfo(values.VK_SAMPLER_REDUCTION_MODE_MAX),)),
 }
@@ -123,7 +133,14 @@ UNIFORM, STORAGE, TEXTURE = (
     vk.VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER,
 )
 SHARED_SETS: tuple[tuple[tuple[int, int, str | None], ...], ...] = (
-    ((UNIFORM, ALL_GRAPHICS, None), (STORAGE, FRAGMENT, None), (TEXTURE, FRAGMENT, "shadow"), (TEXTURE, FRAGMENT, "clamp"), (TEXTURE, FRAGMENT, "clamp"), (STORAGE, FRAGMENT, None)),
+    (
+        (UNIFORM, ALL_GRAPHICS, None),
+        (STORAGE, FRAGMENT, None),
+        (TEXTURE, FRAGMENT, "shadow"),
+        (TEXTURE, FRAGMENT, "clamp"),
+        (TEXTURE, FRAGMENT, "clamp"),
+        (STORAGE, FRAGMENT, None),
+    ),
     ((UNIFORM, FRAGMENT, None), *(5 * ((TEXTURE, FRAGMENT, "anisotropic"),))),
     ((STORAGE, VERTEX, None),),
 )
@@ -135,14 +152,10 @@ TEXEL_BUFFERS = frozenset((("image_convert.comp", 0, 3),))
 
 # ---- vertices: attributes as (location, binding, format, offset), bindings as (stride, per instance, divisor)
 
-F = {
-    name: getattr(vk, f"VK_FORMAT_{name}")
-    for name in (
-        "R32G32B32A32_SFLOAT R32G32B32_SFLOAT R32G32_SFLOAT R32_SFLOAT R32G32_UINT R32_UINT R16G16B16A16_SNORM R16G16B16A16_SFLOAT "
-        "R16G16B16A16_UINT R16G16_SFLOAT R16G16_UNORM R16_SFLOAT R8G8B8A8_UNORM R8G8B8A8_UINT B8G8R8A8_UNORM B8G8R8A8_SRGB "
-        "A2B10G10R10_UNORM_PACK32 D32_SFLOAT D16_UNORM D32_SFLOAT_S8_UINT UNDEFINED"
-    ).split()
+F: dict[str, int] = {
+    name.removeprefix("VK_FORMAT_"): value for name, value in vars(vk).items() if name.startswith("VK_FORMAT_")
 }
+"""Formats by the registry's names without the prefix."""
 Attribute = tuple[int, int, int, int]
 MESH: tuple[Attribute, ...] = (
     (0, 0, F["R32G32B32_SFLOAT"], 0),
@@ -225,7 +238,10 @@ def reference2(index: int, layout: int, aspect: int) -> AttachmentReference2:
 
 
 COLOUR_ASPECT, DEPTH_ASPECT = values.VK_IMAGE_ASPECT_COLOR_BIT, values.VK_IMAGE_ASPECT_DEPTH_BIT
-COLOUR_OUTPUT, FRAGMENT_READS = values.VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT, values.VK_PIPELINE_STAGE_FRAGMENT_SHADER_BIT
+COLOUR_OUTPUT, FRAGMENT_READS = (
+    values.VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT,
+    values.VK_PIPELINE_STAGE_FRAGMENT_SHADER_BIT,
+)
 FRAGMENT_TESTS = values.VK_PIPELINE_STAGE_EARLY_FRAGMENT_TESTS_BIT | values.VK_PIPELINE_STAGE_LATE_FRAGMENT_TESTS_BIT
 COLOUR_WRITE, DEPTH_WRITE = values.VK_ACCESS_COLOR_ATTACHMENT_WRITE_BIT, values.VK_ACCESS_DEPTH_STENCIL_ATTACHMENT_WRITE_BIT
 INPUT_READ, SAMPLED_READ = values.VK_ACCESS_INPUT_ATTACHMENT_READ_BIT, values.VK_ACCESS_SHADER_READ_BIT
@@ -241,16 +257,25 @@ GBUFFER = RenderPassCreateInfo(
         attachment(HDR, SHADER_READ),
     ),
     subpasses=(
-        SubpassDescription(color_attachments=tuple(reference(i, COLOUR) for i in range(4)), depth_stencil_attachment=reference(4, DEPTH)),
         SubpassDescription(
-            input_attachments=(reference(0, SHADER_READ), reference(1, SHADER_READ), reference(2, SHADER_READ), reference(4, DEPTH_READ)),
+            color_attachments=tuple(reference(i, COLOUR) for i in range(4)), depth_stencil_attachment=reference(4, DEPTH)
+        ),
+        SubpassDescription(
+            input_attachments=(
+                reference(0, SHADER_READ),
+                reference(1, SHADER_READ),
+                reference(2, SHADER_READ),
+                reference(4, DEPTH_READ),
+            ),
             color_attachments=(reference(5, COLOUR),),
             depth_stencil_attachment=reference(4, DEPTH_READ),
             preserve_attachments=(3,),
         ),
     ),
     dependencies=(
-        SubpassDependency(0, 1, COLOUR_OUTPUT | FRAGMENT_TESTS, FRAGMENT_READS, COLOUR_WRITE | DEPTH_WRITE, INPUT_READ, BY_REGION),
+        SubpassDependency(
+            0, 1, COLOUR_OUTPUT | FRAGMENT_TESTS, FRAGMENT_READS, COLOUR_WRITE | DEPTH_WRITE, INPUT_READ, BY_REGION
+        ),
         SubpassDependency(1, EXTERNAL, COLOUR_OUTPUT, FRAGMENT_READS, COLOUR_WRITE, SAMPLED_READ, 0),
     ),
     next=(
@@ -460,7 +485,9 @@ class Assembler:
         described, binding_flags = [], []
         for number, kind, count, stages, immutable in sorted(bindings, key=lambda b: b[0]):
             samplers = (self._record(SamplerHandle, SAMPLERS[immutable]),) * (count or 1) if immutable else None
-            described.append(DescriptorSetLayoutBinding(number, kind, BINDLESS_COUNT if count is None else count, stages, samplers))
+            described.append(
+                DescriptorSetLayoutBinding(number, kind, BINDLESS_COUNT if count is None else count, stages, samplers)
+            )
             binding_flags.append(values.VK_DESCRIPTOR_BINDING_PARTIALLY_BOUND_BIT if count is None else 0)
         chain = (DescriptorSetLayoutBindingFlagsCreateInfo(tuple(binding_flags)),) if any(binding_flags) else ()
         return self._record(DescriptorSetLayoutHandle, DescriptorSetLayoutCreateInfo(flags, tuple(described), chain))
@@ -529,9 +556,13 @@ class Assembler:
         )
         hits = tuple(
             RayTracingShaderGroupCreateInfoKHR(
-                triangles if group[2] is None else procedural, unused, *(unused if index is None else index for index in group)
+                triangles if intersection is None else procedural,
+                unused,
+                unused if closest is None else closest,
+                unused if any_hit is None else any_hit,
+                unused if intersection is None else intersection,
             )
-            for group in pipeline.hits
+            for closest, any_hit, intersection in pipeline.hits
         )
         libraries = tuple(self._pipelines[name] for name in pipeline.libraries)
         interface = RayTracingPipelineInterfaceCreateInfoKHR(32, 8) if pipeline.library or libraries else None
@@ -560,7 +591,9 @@ class Assembler:
         base = self._base(p.derivable, p.derived_from)
         if p.parts:
             chain.append(GraphicsPipelineLibraryCreateInfoEXT(p.parts))
-            base["flags"] |= vk.VK_PIPELINE_CREATE_LIBRARY_BIT_KHR | vk.VK_PIPELINE_CREATE_RETAIN_LINK_TIME_OPTIMIZATION_INFO_BIT_EXT
+            base["flags"] |= (
+                vk.VK_PIPELINE_CREATE_LIBRARY_BIT_KHR | vk.VK_PIPELINE_CREATE_RETAIN_LINK_TIME_OPTIMIZATION_INFO_BIT_EXT
+            )
         if p.libraries:
             chain.append(PipelineLibraryCreateInfoKHR(tuple(self._pipelines[name] for name in p.libraries)))
             base["flags"] |= vk.VK_PIPELINE_CREATE_LINK_TIME_OPTIMIZATION_BIT_EXT if p.optimise_link else 0
@@ -582,7 +615,9 @@ class Assembler:
             p.name,
             GraphicsPipelineCreateInfo(
                 stages=tuple(map(self.stage, p.stages)) if p.stages or p.libraries else None,
-                vertex_input_state=vertex_input(p.vertices) if parts & VERTEX_INPUT and not is_mesh and p.vertices != "dynamic" else None,
+                vertex_input_state=vertex_input(p.vertices)
+                if parts & VERTEX_INPUT and not is_mesh and p.vertices != "dynamic"
+                else None,
                 input_assembly_state=input_assembly(p) if parts & VERTEX_INPUT and not is_mesh else None,
                 tessellation_state=tessellation(p) if p.patch_points else None,
                 viewport_state=viewports(p) if parts & PRE_RASTERIZATION else None,
@@ -618,7 +653,9 @@ def input_assembly(p: Graphics) -> PipelineInputAssemblyStateCreateInfo:
 
 def tessellation(p: Graphics) -> PipelineTessellationStateCreateInfo:
     origin = PipelineTessellationDomainOriginStateCreateInfo(values.VK_TESSELLATION_DOMAIN_ORIGIN_LOWER_LEFT)
-    return PipelineTessellationStateCreateInfo(patch_control_points=p.patch_points, next=(origin,) if p.lower_left_domain else ())
+    return PipelineTessellationStateCreateInfo(
+        patch_control_points=p.patch_points, next=(origin,) if p.lower_left_domain else ()
+    )
 
 
 def viewports(p: Graphics) -> PipelineViewportStateCreateInfo:

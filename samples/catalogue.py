@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 Constants: TypeAlias = dict[int, bool | int | float]
 
@@ -150,7 +150,14 @@ def materials() -> Iterator[Graphics]:
         depth = "less" if m.blend == "opaque" else "read"
 
         def forward(
-            suffix: str, target: str, taps: int, clustered: bool, lights: int, name: str = name, m: Material = m, depth: str = depth
+            suffix: str,
+            target: str,
+            taps: int,
+            clustered: bool,
+            lights: int,
+            name: str = name,
+            m: Material = m,
+            depth: str = depth,
         ) -> Graphics:
             fragment = Stage("pbr.frag", m.constants(taps, clustered, lights))
             return Graphics(
@@ -205,8 +212,19 @@ def materials() -> Iterator[Graphics]:
     yield Graphics("unlit-fixed-viewport", (INSTANCED, unlit), "scene", "material", "mesh", fixed_viewport=True, dynamic=())
     yield Graphics("unlit-two-viewports", (INSTANCED, unlit), "scene", "material", "mesh", viewports=2)
     yield Graphics("unlit-depth-bounds", (INSTANCED, unlit), "scene", "material", "mesh", depth="bounds")
-    yield Graphics("outline-mark", (INSTANCED, unlit), "rendering-stencil", "material", "mesh", stencil="write", blends=("no colour",))
-    yield Graphics("outline-draw", (INSTANCED, unlit), "rendering-stencil", "material", "mesh", stencil="not equal", depth="off", cull="front")
+    yield Graphics(
+        "outline-mark", (INSTANCED, unlit), "rendering-stencil", "material", "mesh", stencil="write", blends=("no colour",)
+    )
+    yield Graphics(
+        "outline-draw",
+        (INSTANCED, unlit),
+        "rendering-stencil",
+        "material",
+        "mesh",
+        stencil="not equal",
+        depth="off",
+        cull="front",
+    )
     yield Graphics("coarse", (INSTANCED, unlit), "rendering-scene", "material", "mesh", shading_rate=(2, 2))
     yield Graphics(
         "wireframe-barycentric", (INSTANCED, Stage("wireframe_barycentric.frag")), "scene", "material", "mesh", cull="none"
@@ -218,16 +236,42 @@ def shadows() -> Iterator[Graphics]:
     for cascade in range(4):
         bias = (1.25 * (cascade + 1), 1.75)
         still, skinned = Stage("depth.vert", {0: cascade}), Stage("depth_skinned.vert", {0: cascade})
-        shared = {"target": "shadow", "layout": "material", "blends": (), "depth_bias": bias, "depth_clamp": True}
+        shared: dict[str, Any] = {
+            "target": "shadow",
+            "layout": "material",
+            "blends": (),
+            "depth_bias": bias,
+            "depth_clamp": True,
+        }
         yield Graphics(f"shadow-{cascade}", (still,), vertices="mesh", **shared)
         yield Graphics(f"shadow-skinned-{cascade}", (skinned,), vertices="skinned", **shared)
         yield Graphics(f"shadow-alpha-{cascade}", (still, Stage("depth_alpha.frag")), vertices="mesh", cull="none", **shared)
     still = Stage("depth.vert", {0: 0})
     yield Graphics("shadow-all-cascades", (Stage("depth_multiview.vert"),), "shadow-cascades", "material", "mesh", blends=())
-    yield Graphics("shadow-cube", (Stage("depth_cube.vert"), Stage("depth_cube.geom")), "rendering-depth", None, "mesh", blends=())
-    yield Graphics("shadow-moments", (still, Stage("depth_moments.frag")), "moments", "material", "mesh", dynamic=("VIEWPORT", "SCISSOR", "DEPTH_BIAS"), depth_bias=(0.0, 0.0))
+    yield Graphics(
+        "shadow-cube", (Stage("depth_cube.vert"), Stage("depth_cube.geom")), "rendering-depth", None, "mesh", blends=()
+    )
+    yield Graphics(
+        "shadow-moments",
+        (still, Stage("depth_moments.frag")),
+        "moments",
+        "material",
+        "mesh",
+        dynamic=("VIEWPORT", "SCISSOR", "DEPTH_BIAS"),
+        depth_bias=(0.0, 0.0),
+    )
     yield Graphics("depth-prepass", (still,), "rendering-depth", "material", "mesh", blends=())
-    yield Graphics("voxelize-conservative", (still, Stage("depth_alpha.frag")), "shadow", "material", "mesh", blends=(), cull="none", depth="off", raster=("conservative",))
+    yield Graphics(
+        "voxelize-conservative",
+        (still, Stage("depth_alpha.frag")),
+        "shadow",
+        "material",
+        "mesh",
+        blends=(),
+        cull="none",
+        depth="off",
+        raster=("conservative",),
+    )
     yield Graphics("shadow-no-clip", (still,), "shadow", "material", "mesh", blends=(), raster=("no depth clip",))
 
 
@@ -256,11 +300,23 @@ def world() -> Iterator[Graphics]:
     full = Stage("fullscreen.vert")
     yield Graphics("sky", (full, Stage("sky.frag", {0: 16})), "scene", depth="equal", cull="none")
     yield Graphics("sky-high", (full, Stage("sky.frag", {0: 64})), "scene", depth="equal", cull="none")
-    yield Graphics("water", (Stage("water.vert", {0: 8}), Stage("water.frag", {0: True})), "scene", vertices="plane", immutable={(0, 2): "shadow"})
-    yield Graphics("water-far", (Stage("water.vert", {0: 3}), Stage("water.frag", {0: False})), "rendering-scene", vertices="plane", immutable={(0, 2): "shadow"})
+    yield Graphics(
+        "water",
+        (Stage("water.vert", {0: 8}), Stage("water.frag", {0: True})),
+        "scene",
+        vertices="plane",
+        immutable={(0, 2): "shadow"},
+    )
+    yield Graphics(
+        "water-far",
+        (Stage("water.vert", {0: 3}), Stage("water.frag", {0: False})),
+        "rendering-scene",
+        vertices="plane",
+        immutable={(0, 2): "shadow"},
+    )
     for segments in (3, 7):
-        stages = (Stage("grass.vert"), Stage("grass.geom", {0: segments}), Stage("line.frag"))
-        yield Graphics(f"grass-{segments}", stages, "scene", vertices="grass", topology="points", cull="none")
+        blades = (Stage("grass.vert"), Stage("grass.geom", {0: segments}), Stage("line.frag"))
+        yield Graphics(f"grass-{segments}", blades, "scene", vertices="grass", topology="points", cull="none")
     for name, stretched, soft, blend in (
         ("smoke", False, True, "premultiplied"),
         ("fire", False, True, "additive"),
@@ -268,17 +324,37 @@ def world() -> Iterator[Graphics]:
         ("rain", True, False, "alpha"),
     ):
         stages = (Stage("particle.vert", {0: stretched}), Stage("particle.frag", {0: soft, 1: 8}))
-        yield Graphics(f"particles-{name}", stages, "scene", cull="none", depth="read", blends=(blend,), topology="triangle strip")
+        yield Graphics(
+            f"particles-{name}", stages, "scene", cull="none", depth="read", blends=(blend,), topology="triangle strip"
+        )
     points = (Stage("particle_point.vert"), Stage("particle_point.frag"))
     yield Graphics("particles-points", points, "scene", vertices="points", topology="points", depth="read", blends=("maximum",))
-    yield Graphics("decal", (INSTANCED, Stage("decal.frag")), "rendering-colour", None, "mesh", cull="front", depth="off", blends=("alpha",))
+    yield Graphics(
+        "decal",
+        (INSTANCED, Stage("decal.frag")),
+        "rendering-colour",
+        None,
+        "mesh",
+        cull="front",
+        depth="off",
+        blends=("alpha",),
+    )
     lines = (Stage("line.vert"), Stage("line.frag"))
     yield Graphics("lines", lines, "scene", vertices="lines", topology="lines")
     yield Graphics("lines-strip", lines, "scene", vertices="lines", topology="line strip", restart=True, depth="off")
-    yield Graphics("lines-dynamic-width", lines, "scene", vertices="lines", topology="lines", dynamic=("VIEWPORT", "SCISSOR", "LINE_WIDTH"))
+    yield Graphics(
+        "lines-dynamic-width", lines, "scene", vertices="lines", topology="lines", dynamic=("VIEWPORT", "SCISSOR", "LINE_WIDTH")
+    )
     yield Graphics("lines-wide", lines, "scene", vertices="lines", topology="lines", line_width=3.0)
     yield Graphics("lines-stippled", lines, "scene", vertices="lines", topology="lines", raster=("stipple",))
-    yield Graphics("lines-last-vertex", (Stage("line_flat.vert"), Stage("line_flat.frag")), "scene", vertices="lines", topology="line strip", raster=("last vertex",))
+    yield Graphics(
+        "lines-last-vertex",
+        (Stage("line_flat.vert"), Stage("line_flat.frag")),
+        "scene",
+        vertices="lines",
+        topology="line strip",
+        raster=("last vertex",),
+    )
     yield Graphics("lines-adjacent", lines, "scene", vertices="lines", topology="lines", depth="always", logic="XOR")
 
 
@@ -286,15 +362,19 @@ def post() -> Iterator[Graphics]:
     """Full-screen passes and the interface."""
     full = Stage("fullscreen.vert")
 
-    def pass_(name: str, shader: str, constants: Constants | None = None, target: str = "rendering-colour", **state: object) -> Graphics:
+    def pass_(
+        name: str, shader: str, constants: Constants | None = None, target: str = "rendering-colour", **state: Any
+    ) -> Graphics:
         stages = (full, Stage(shader, constants or {}))
-        return Graphics(name, stages, target, cull="none", depth="none", **state)  # type: ignore[arg-type]
+        return Graphics(name, stages, target, cull="none", depth="none", **state)
 
     clamp = {(0, 0): "clamp", (0, 1): "clamp"}
     yield pass_("bloom-down-first", "post_bloom_down.frag", {0: True}, immutable=clamp)
     yield pass_("bloom-down", "post_bloom_down.frag", {0: False}, immutable=clamp)
     yield pass_("bloom-up", "post_bloom_up.frag", blends=("constant",), blend_constants=(0.625, 0.625, 0.625, 1.0))
-    yield pass_("bloom-up-dynamic", "post_bloom_up.frag", blends=("constant",), dynamic=("VIEWPORT", "SCISSOR", "BLEND_CONSTANTS"))
+    yield pass_(
+        "bloom-up-dynamic", "post_bloom_up.frag", blends=("constant",), dynamic=("VIEWPORT", "SCISSOR", "BLEND_CONSTANTS")
+    )
     for operator, name in enumerate(("reinhard", "filmic", "aces", "agx", "pq")):
         target = "rendering-wide" if name == "pq" else "display"
         yield pass_(f"tonemap-{name}", "post_tonemap.frag", {0: operator, 1: operator > 1, 2: operator == 1}, target)
@@ -310,7 +390,15 @@ def post() -> Iterator[Graphics]:
     yield pass_("lens", "post_lens.hlsl", None, "display")
     yield pass_("supersampled", "sample_shading.frag", None, "rendering-multisample", sample_shading=1.0)
     yield pass_("fractal-double", "quad_double.frag", {0: 64})
-    yield Graphics("stencil-from-mask", (full, Stage("stencil_export.frag")), "rendering-stencil", cull="none", depth="off", stencil="replace", blends=("no colour",))
+    yield Graphics(
+        "stencil-from-mask",
+        (full, Stage("stencil_export.frag")),
+        "rendering-stencil",
+        cull="none",
+        depth="off",
+        stencil="replace",
+        blends=("no colour",),
+    )
     for shadowed in (True, False):
         yield Graphics(
             f"deferred-light-{'shadowed' if shadowed else 'plain'}",
@@ -323,16 +411,64 @@ def post() -> Iterator[Graphics]:
             immutable={(0, 2): "shadow"},
         )
     ui = Stage("ui.vert")
-    for name, constants, blend in (("ui", {0: False, 1: 0.0}, "alpha"), ("text", {0: True, 1: 0.0}, "alpha"), ("text-outlined", {0: True, 1: 0.2}, "premultiplied")):
-        yield Graphics(name, (ui, Stage("ui.frag", constants)), "display", None, "ui", cull="none", depth="none", blends=(blend,), immutable={(0, 0): "clamp"})
-    yield Graphics("ui-strip", (ui, Stage("ui.frag", {0: False, 1: 0.0})), "display", None, "ui", topology="triangle strip", cull="none", depth="none", blends=("red green",))
+    for name, constants, blend in (
+        ("ui", {0: False, 1: 0.0}, "alpha"),
+        ("text", {0: True, 1: 0.0}, "alpha"),
+        ("text-outlined", {0: True, 1: 0.2}, "premultiplied"),
+    ):
+        yield Graphics(
+            name,
+            (ui, Stage("ui.frag", constants)),
+            "display",
+            None,
+            "ui",
+            cull="none",
+            depth="none",
+            blends=(blend,),
+            immutable={(0, 0): "clamp"},
+        )
+    yield Graphics(
+        "ui-strip",
+        (ui, Stage("ui.frag", {0: False, 1: 0.0})),
+        "display",
+        None,
+        "ui",
+        topology="triangle strip",
+        cull="none",
+        depth="none",
+        blends=("red green",),
+    )
 
 
 def transparency_and_features() -> Iterator[Graphics]:
     """Order-independent transparency and pipelines that need features some families lack."""
-    yield Graphics("transparent-weighted", (INSTANCED, Stage("oit_weighted.frag")), "transparent", "material", "mesh", depth="read", blends=("accumulate", "revealage"))
-    yield Graphics("glass-dual-source", (INSTANCED, Stage("glass_dual_source.frag")), "scene", "material", "mesh", depth="read", blends=("dual source",))
-    yield Graphics("transparent-interlock", (INSTANCED, Stage("oit_interlock.frag")), "rendering-depth", None, "mesh", depth="read", blends=())
+    yield Graphics(
+        "transparent-weighted",
+        (INSTANCED, Stage("oit_weighted.frag")),
+        "transparent",
+        "material",
+        "mesh",
+        depth="read",
+        blends=("accumulate", "revealage"),
+    )
+    yield Graphics(
+        "glass-dual-source",
+        (INSTANCED, Stage("glass_dual_source.frag")),
+        "scene",
+        "material",
+        "mesh",
+        depth="read",
+        blends=("dual source",),
+    )
+    yield Graphics(
+        "transparent-interlock",
+        (INSTANCED, Stage("oit_interlock.frag")),
+        "rendering-depth",
+        None,
+        "mesh",
+        depth="read",
+        blends=(),
+    )
     meshlet = (Stage("meshlet.task"), Stage("meshlet.mesh"), Stage("meshlet.frag"))
     yield Graphics("meshlets", meshlet, "rendering-scene", topology="")
     yield Graphics("meshlets-wireframe", meshlet, "scene", topology="", polygon="line")
@@ -342,12 +478,40 @@ def dynamic_states() -> Iterator[Graphics]:
     """State left to the command buffer: Vulkan 1.3's, the vertex input's and the third extension's."""
     unlit = Stage("unlit.frag")
     with_count = ("VIEWPORT_WITH_COUNT", "SCISSOR_WITH_COUNT")
-    raster = ("CULL_MODE", "FRONT_FACE", "PRIMITIVE_TOPOLOGY", "DEPTH_BIAS_ENABLE", "PRIMITIVE_RESTART_ENABLE", "RASTERIZER_DISCARD_ENABLE")
-    depth = ("DEPTH_TEST_ENABLE", "DEPTH_WRITE_ENABLE", "DEPTH_COMPARE_OP", "STENCIL_TEST_ENABLE", "STENCIL_OP", "STENCIL_REFERENCE")
+    raster = (
+        "CULL_MODE",
+        "FRONT_FACE",
+        "PRIMITIVE_TOPOLOGY",
+        "DEPTH_BIAS_ENABLE",
+        "PRIMITIVE_RESTART_ENABLE",
+        "RASTERIZER_DISCARD_ENABLE",
+    )
+    depth = (
+        "DEPTH_TEST_ENABLE",
+        "DEPTH_WRITE_ENABLE",
+        "DEPTH_COMPARE_OP",
+        "STENCIL_TEST_ENABLE",
+        "STENCIL_OP",
+        "STENCIL_REFERENCE",
+    )
     yield Graphics("dynamic-raster", (INSTANCED, unlit), "rendering-scene", "material", "mesh", dynamic=with_count + raster)
     yield Graphics("dynamic-depth", (INSTANCED, unlit), "rendering-stencil", "material", "mesh", dynamic=with_count + depth)
-    yield Graphics("dynamic-stride", (INSTANCED, unlit), "rendering-scene", "material", "mesh", dynamic=(*with_count, "VERTEX_INPUT_BINDING_STRIDE"))
-    yield Graphics("dynamic-vertices", (INSTANCED, unlit), "rendering-scene", "material", "dynamic", dynamic=(*with_count, "VERTEX_INPUT_EXT"))
+    yield Graphics(
+        "dynamic-stride",
+        (INSTANCED, unlit),
+        "rendering-scene",
+        "material",
+        "mesh",
+        dynamic=(*with_count, "VERTEX_INPUT_BINDING_STRIDE"),
+    )
+    yield Graphics(
+        "dynamic-vertices",
+        (INSTANCED, unlit),
+        "rendering-scene",
+        "material",
+        "dynamic",
+        dynamic=(*with_count, "VERTEX_INPUT_EXT"),
+    )
     blending = ("COLOR_BLEND_ENABLE_EXT", "COLOR_BLEND_EQUATION_EXT", "COLOR_WRITE_MASK_EXT", "POLYGON_MODE_EXT")
     yield Graphics("dynamic-blend", (INSTANCED, unlit), "rendering-scene", "material", "mesh", dynamic=with_count + blending)
     samples = ("RASTERIZATION_SAMPLES_EXT", "SAMPLE_MASK_EXT", "ALPHA_TO_COVERAGE_ENABLE_EXT", "DEPTH_CLAMP_ENABLE_EXT")
@@ -370,9 +534,13 @@ def libraries_and_derivatives() -> Iterator[Graphics]:
     parts = ("part-vertices", "part-mesh")
     yield Graphics("linked-unlit", (), target, layout, libraries=(*parts, "part-unlit", "part-output"))
     yield Graphics("linked-lamp", (), target, layout, libraries=(*parts, "part-lamp", "part-output-alpha"))
-    yield Graphics("linked-lamp-optimised", (), target, layout, libraries=(*parts, "part-lamp", "part-output"), optimise_link=True)
+    yield Graphics(
+        "linked-lamp-optimised", (), target, layout, libraries=(*parts, "part-lamp", "part-output"), optimise_link=True
+    )
     yield Graphics("parent", (INSTANCED, unlit), "scene", "material", "mesh", cull="front", derivable=True)
-    yield Graphics("child", (INSTANCED, unlit), "scene", "material", "mesh", cull="front", blends=("alpha",), derived_from="parent")
+    yield Graphics(
+        "child", (INSTANCED, unlit), "scene", "material", "mesh", cull="front", blends=("alpha",), derived_from="parent"
+    )
 
 
 GRAPHICS: tuple[Graphics, ...] = (
@@ -387,8 +555,8 @@ GRAPHICS: tuple[Graphics, ...] = (
 
 
 def compute() -> Iterator[Compute]:
-    def one(name: str, shader: str, constants: Constants | None = None, subgroup_size: int = 0, **rest: object) -> Compute:
-        return Compute(name, Stage(shader, constants or {}, subgroup_size), **rest)  # type: ignore[arg-type]
+    def one(name: str, shader: str, constants: Constants | None = None, subgroup_size: int = 0, **rest: Any) -> Compute:
+        return Compute(name, Stage(shader, constants or {}, subgroup_size), **rest)
 
     # Culling and lights.
     yield one("cull-frustum", "cull_frustum.comp", {0: 64, 1: False}, derivable=True)
@@ -440,7 +608,11 @@ def compute() -> Iterator[Compute]:
     yield one("skinning-4", "skinning.comp", {0: 64, 1: 4})
     yield one("skinning-2", "skinning.comp", {0: 128, 1: 2})
     # Temporal filters and post-processing.
-    for name, constants in (("taa", {0: True, 1: True, 2: False}), ("taa-fast", {0: False, 1: False, 2: False}), ("taa-upscale", {0: True, 1: True, 2: True})):
+    for name, constants in (
+        ("taa", {0: True, 1: True, 2: False}),
+        ("taa-fast", {0: False, 1: False, 2: False}),
+        ("taa-upscale", {0: True, 1: True, 2: True}),
+    ):
         yield one(name, "taa.comp", dict(constants), immutable={(0, 1): "clamp"})
     for step in (1, 2, 4, 8):
         yield one(f"denoise-atrous-{step}", "denoise_atrous.comp", {0: step, 1: 2})
@@ -492,7 +664,9 @@ def ray_tracing() -> Iterator[RayTracing]:
     yield RayTracing("rays-spheres", (generate, miss, shadow, unshadowed, sphere), (0, 1, 2), ((3, None, None), (3, None, 4)))
     everything = (generate, miss, shadow, hit, foliage)
     yield RayTracing("rays-part-hits", (hit, foliage), (), ((0, None, None), (0, 1, None)), library=True, layout_of=everything)
-    yield RayTracing("rays-linked", (generate, miss, shadow), (0, 1, 2), (), libraries=("rays-part-hits",), layout_of=everything)
+    yield RayTracing(
+        "rays-linked", (generate, miss, shadow), (0, 1, 2), (), libraries=("rays-part-hits",), layout_of=everything
+    )
 
 
 RAY_TRACING: tuple[RayTracing, ...] = tuple(ray_tracing())

@@ -20,13 +20,14 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
 from assemble import ASSEMBLE, Assembler  # noqa: E402
-from catalogue import COMPUTE, GRAPHICS, RAY_TRACING, RayTracing  # noqa: E402
+from catalogue import COMPUTE, GRAPHICS, RAY_TRACING, Compute, Graphics, RayTracing  # noqa: E402
 from msgspec import Struct  # noqa: E402
 
 from shaderkiln.databases.fossilize import ArchiveWriter  # noqa: E402
 from shaderkiln.formats.fossilize import Tag  # noqa: E402
 from shaderkiln.formats.fossilize_hash import compute_hash  # noqa: E402
-from shaderkiln.formats.fossilize_json import ApplicationInfo, ApplicationLink, write_body  # noqa: E402
+from shaderkiln.formats.fossilize_json import ApplicationInfo, ApplicationLink, FeatureStructure, write_body  # noqa: E402
+from shaderkiln.vulkan_registry import constants as vk  # noqa: E402
 from shaderkiln.vulkan_registry import structures  # noqa: E402
 from shaderkiln.vulkan_registry.handles import Handle  # noqa: E402
 
@@ -38,7 +39,11 @@ API_VERSION = 0x403000  # 1.3
 LANGUAGE_STAGES = {"post_lens.hlsl": "frag"}
 """Stages of HLSL files, which their names do not tell; the others are compute shaders."""
 
-APPLICATION = ApplicationInfo("Shaderkiln samples", "shaderkiln", 1, 1, API_VERSION, robust_buffer_access=0)
+FRAGMENT_SHADING_RATE = FeatureStructure(vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_FEATURES_KHR, (1, 0, 0))
+MESH_SHADER = FeatureStructure(vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MESH_SHADER_FEATURES_EXT, (1, 1, 0, 0, 0))
+APPLICATION = ApplicationInfo(
+    "Shaderkiln samples", "shaderkiln", 1, 1, API_VERSION, robust_buffer_access=0, features=(FRAGMENT_SHADING_RATE, MESH_SHADER)
+)
 TAGS: dict[type[Struct], Tag] = {
     structures.SamplerCreateInfo: Tag.SAMPLER,
     structures.DescriptorSetLayoutCreateInfo: Tag.DESCRIPTOR_SET_LAYOUT,
@@ -79,8 +84,9 @@ def compile_shader(name: str, output: Path) -> bytes:
 
 def compile_shaders() -> dict[str, bytes]:
     """Every shader that the catalogue uses, by file name."""
-    names = {stage.shader for pipeline in (*GRAPHICS, *RAY_TRACING) for stage in pipeline.stages}
-    names |= {pipeline.stage.shader for pipeline in COMPUTE}
+    names = {pipeline.stage.shader for pipeline in COMPUTE}
+    names |= {stage.shader for graphics in GRAPHICS for stage in graphics.stages}
+    names |= {stage.shader for rays in RAY_TRACING for stage in rays.stages}
     with tempfile.TemporaryDirectory() as folder:
         return {name: compile_shader(name, Path(folder) / "module.spv") for name in sorted(names)}
 
@@ -115,7 +121,8 @@ def write_archive(shaders: dict[str, bytes], path: Path) -> str:
         assembler = Assembler(shaders, record)
         names: dict[Handle, str] = {}
         lines = []
-        for pipeline in (*GRAPHICS, *COMPUTE, *RAY_TRACING):
+        catalogue: list[Graphics | Compute | RayTracing] = [*GRAPHICS, *COMPUTE, *RAY_TRACING]
+        for pipeline in catalogue:
             handle = ASSEMBLE[type(pipeline)](assembler, pipeline)
             if handle in names:
                 raise SystemExit(f"{pipeline.name} is the same as {names[handle]}")
@@ -145,7 +152,9 @@ def main() -> int:
     if arguments.output == ARCHIVE:
         CONTENTS.write_text(contents)
         VERSION_FILE.write_text(f"{version}\n")
-    print(f"{arguments.output}: {contents.count(chr(10))} pipelines, {len(shaders)} shaders, {arguments.output.stat().st_size} bytes")
+    print(
+        f"{arguments.output}: {contents.count(chr(10))} pipelines, {len(shaders)} shaders, {arguments.output.stat().st_size} bytes"
+    )
     return 0
 
 
