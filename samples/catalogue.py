@@ -355,7 +355,7 @@ def world() -> Iterator[Graphics]:
         topology="line strip",
         raster=("last vertex",),
     )
-    yield Graphics("lines-adjacent", lines, "scene", vertices="lines", topology="lines", depth="always", logic="XOR")
+    yield Graphics("lines-logic", lines, "scene", vertices="lines", topology="lines", depth="always", logic="XOR")
 
 
 def post() -> Iterator[Graphics]:
