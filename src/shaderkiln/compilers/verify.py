@@ -137,7 +137,7 @@ class VerifyJob:
             return Verdict(name, kind, Outcome.FAILED, code=error.code, message=str(error))
         pipeline = description.create_info
         if not values:
-            # Fixed-function parts of a library have no object code: that none comes of them again is all there is to prove.
+            # Without shaders of its own it has no object code: that none comes of it again is all there is to prove.
             return Task(description, key, lambda request: Compile(request, pipeline))
         return Task(description, key, lambda request: Recreate(request, pipeline, values))
 

@@ -13,7 +13,6 @@ from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import (
     ComputePipelineCreateInfo,
     GraphicsPipelineCreateInfo,
-    PipelineLibraryCreateInfoKHR,
     RayTracingPipelineCreateInfoKHR,
 )
 
@@ -22,14 +21,12 @@ PipelineCreateInfo: TypeAlias = GraphicsPipelineCreateInfo | ComputePipelineCrea
 
 
 def has_shaders(pipeline: PipelineCreateInfo) -> bool:
-    """False for the parts of a graphics pipeline library that hold fixed-function state only."""
-    return not isinstance(pipeline, GraphicsPipelineCreateInfo) or bool(pipeline.stages) or bool(_libraries(pipeline))
+    """Whether the pipeline has shaders of its own.
 
-
-def _libraries(pipeline: GraphicsPipelineCreateInfo) -> tuple[Handle | None, ...]:
-    return tuple(
-        handle for part in pipeline.next if isinstance(part, PipelineLibraryCreateInfoKHR) for handle in part.libraries or ()
-    )
+    Fixed-function parts of a graphics pipeline library have none; a pipeline that is linked from libraries has theirs, which are
+    pipelines with object code of their own.
+    """
+    return not isinstance(pipeline, GraphicsPipelineCreateInfo) or bool(pipeline.stages)
 
 
 @dataclass(frozen=True, slots=True)
