@@ -114,7 +114,7 @@ class _Planned:
     object_key: ObjectKey
     cost: int
     has_shaders: bool
-    """False for the parts of a graphics pipeline library that hold fixed-function state only: they have no object code."""
+    """Without shaders of its own a pipeline may have no object code."""
     doubts: tuple[Reason, ...] = ()
 
 

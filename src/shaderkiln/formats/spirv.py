@@ -694,7 +694,8 @@ class _Walk:
         if opcode == _TYPE_SAMPLER:
             return (0, 1), False
         if opcode == _TYPE_SAMPLED_IMAGE:
-            return (1,), False
+            image, parts = self.types.get(operands[0], (0, ())) if operands else (0, ())
+            return ((4,) if image == _TYPE_IMAGE and len(parts) > 1 and parts[1] == 5 else (1,)), False
         if opcode == _TYPE_IMAGE and len(operands) > 5:
             dimension, sampled = operands[1], operands[5]
             if dimension == 6:
