@@ -73,7 +73,7 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
             damaged.append(f"{kind} {name}: {error}")
             continue
         wanted = dict.fromkeys((str(need.kind), need.name) for need in unmet if str(need.kind) != "limit")
-        needs.update(wanted)
+        needs.update(wanted.keys())
         if pipelines:
             row = {"type": "pipeline", "pipeline": name, "kind": kind, "object_key": key, "needs": [text for _, text in wanted]}
             rows.append(row)
