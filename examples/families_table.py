@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Compile captures for several adapter families, verify every pipeline, and show a table.
+
+usage: families_table.py [--output FOLDER] [--families A,B,…] [CAPTURE…]
+
+Without captures: the samples of this project. Without families: those of a fixed list that can be compiled for here.
+Exit code 0 if everything is compiled or unsupported and everything compiled is a hit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import shaderkiln
+from shaderkiln.compilers.plugin import installed_compilers, load_compiler
+from shaderkiln.compilers.verdicts import Outcome, Verdict
+
+PREFERRED = (
+    "amd-navi31",
+    "amd-navi21",
+    "amd-polaris10",
+    "nvidia-nvk-172",
+    "qualcomm-a740",
+    "apple-g13g",
+    "intel-dg2",
+)
+SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "samples.foz"
+COLUMNS = (
+    "capture", "family", "pipelines", "compiled", "reused", "unsupported", "failed", "crashed",
+    "compile s", "verify s", "hits",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    cells: tuple[str, ...]
+    good: bool
+
+
+def compile_and_verify(capture: Path, family: str, output: Path) -> Row:
+    """One line of the table."""
+    notes: list[Verdict] = []
+    compiled = shaderkiln.compile_capture(capture, family, output, on_verdict=notes.append)
+    verified = shaderkiln.verify_psdb(compiled.path, capture, on_verdict=notes.append)
+    for verdict in notes:
+        if verdict.outcome not in (Outcome.COMPILED, Outcome.REUSED, Outcome.HIT, Outcome.UNSUPPORTED):
+            print(f"{capture.name} {family}: {verdict.outcome} {verdict.kind} {verdict.pipeline}: {verdict.message[:200]}")
+    counts = compiled.tally.counts
+    crashed = counts[Outcome.CRASHED] + counts[Outcome.TIMED_OUT] + counts[Outcome.OUT_OF_MEMORY]
+    hits = verified.tally.counts[Outcome.HIT]
+    cells = (
+        capture.stem, family, compiled.tally.total, counts[Outcome.COMPILED], counts[Outcome.REUSED],
+        counts[Outcome.UNSUPPORTED], counts[Outcome.FAILED], crashed,
+        f"{compiled.seconds:.2f}", f"{verified.seconds:.2f}", hits,
+    )  # fmt: skip
+    in_database = counts[Outcome.COMPILED] + counts[Outcome.REUSED]
+    good = compiled.tally.good and hits == in_database and not verified.damage
+    return Row(tuple(map(str, cells)), good)
+
+
+def available_families() -> list[str]:
+    """The preferred families that some installed plugin can compile for."""
+    names = {family.name for name in installed_compilers() for family in load_compiler(name).adapter_families()}
+    return [name for name in PREFERRED if name in names] or sorted(names)[:3]
+
+
+def print_table(rows: list[Row]) -> None:
+    """Columns as wide as they need to be; numbers to the right."""
+    lines = [COLUMNS, *(row.cells for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
+    for line in lines:
+        cells = [cell.ljust(width) if column < 2 else cell.rjust(width) for column, (cell, width) in enumerate(zip(line, widths, strict=True))]
+        print("  ".join(cells).rstrip())
+
+
+def main() -> int:
+    ask = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    ask.add_argument("captures", nargs="*", type=Path, metavar="CAPTURE")
+    ask.add_argument("--output", type=Path, default=Path("out"))
+    ask.add_argument("--families", default="", help="comma-separated adapter families")
+    args = ask.parse_args()
+    families = [name for name in args.families.split(",") if name] or available_families()
+    if not families:
+        print("no family can be compiled for here: add a driver package with `kiln drivers add mesa-backports`", file=sys.stderr)
+        return 4
+    rows = []
+    for capture in args.captures or [SAMPLES]:
+        for family in families:
+            print(f"{capture.name}: {family} …", file=sys.stderr)
+            rows.append(compile_and_verify(capture, family, args.output))
+    print()
+    print_table(rows)
+    return 0 if all(row.good for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
