@@ -39,12 +39,14 @@ def driver_values(form: str, group: Group, find: Callable[[ValueKey], bytes]) ->
     values = []
     for key in group.value_keys:
         data = find(key)
-        if form == PIPELINE_BINARY:
+        if key.startswith(group.object_key):
+            values.append((b"", data))
+        elif form == PIPELINE_BINARY:
             if len(key) <= DIGEST_BYTES:
                 raise CacheCorruptError(f"value key {key.hex()} of pipeline {group.name} holds no driver's key")
             values.append((bytes(key[:-DIGEST_BYTES]), data))
         else:
-            values.append((b"" if key.startswith(group.object_key) else bytes(key), data))
+            values.append((bytes(key), data))
     return tuple(values)
 
 
