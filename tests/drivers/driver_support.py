@@ -178,12 +178,9 @@ def define_all(worker: WorkerProcess, objects: Mapping[Handle, Struct] = OBJECTS
 
 
 def targets_of(*families: str) -> list[Target]:
-    return [
-        target
-        for package in DriverPackages().list()
-        for target in candidate_targets(package)
-        if target.family.startswith(families) and target.method != "device"
-    ]
+    """The targets of these families (beginnings of names), in their order."""
+    targets = [target for package in DriverPackages().list() for target in candidate_targets(package)]
+    return [t for family in families for t in targets if t.family.startswith(family) and t.method != "device"]
 
 
 def start(target: Target, *, memory: int = 0) -> WorkerProcess:

@@ -73,13 +73,18 @@ from shaderkiln.vulkan_registry.structures import (
 
 pytestmark = pytest.mark.driver
 
-BINARY_FAMILIES = ("amd-navi21", "amd-navi31", "nvidia-nvk-172", "apple-")
+BINARY_FAMILIES = ("amd-navi21", "nvidia-nvk-172", "apple-g13g")
 FAIL_ON_COMPILE = vk.VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT
 
 
+@pytest.fixture(scope="module", params=BINARY_FAMILIES)
+def family(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def opened() -> Iterator[tuple[WorkerProcess, Opened]]:
-    worker, answer = open_worker("pipeline-binary", *BINARY_FAMILIES)
+def opened(family: str) -> Iterator[tuple[WorkerProcess, Opened]]:
+    worker, answer = open_worker("pipeline-binary", family)
     with worker:
         yield worker, answer
 
@@ -202,7 +207,7 @@ def test_a_derivative_gets_its_base(worker: WorkerProcess) -> None:
 
 
 @pytest.mark.parametrize("optimized", [False, True])
-def test_pipeline_libraries(worker: WorkerProcess, opened: tuple[WorkerProcess, Opened], optimized: bool) -> None:
+def test_pipeline_libraries(worker: WorkerProcess, opened: tuple[WorkerProcess, Opened], family: str, optimized: bool) -> None:
     feature = "VkPhysicalDeviceGraphicsPipelineLibraryFeaturesEXT.graphicsPipelineLibrary"
     if feature not in opened[1].capabilities.features:
         pytest.skip("the driver has no graphics pipeline libraries")
@@ -229,12 +234,17 @@ def test_pipeline_libraries(worker: WorkerProcess, opened: tuple[WorkerProcess, 
         # Linking is not compiling: it takes its libraries' code as it is, whether object code is given or not.
         assert recreate(worker, linked, compile_ok(worker, linked).values).hit
         return
+    if not family.startswith("amd-"):
+        # The other drivers of Mesa compile it and give no object code for it.
+        assert compile_ok(worker, linked).values == ()
+        assert not recreate(worker, linked, ()).hit
+        return
     assert_hits(worker, linked)
     whole = graphics_pipeline(render_pass=None, next=(rendering,))
     assert len(compile_ok(worker, linked).values) == len(compile_ok(worker, whole).values)
 
 
-def test_inspection_gives_statistics_and_disassembly(worker: WorkerProcess) -> None:
+def test_inspection_gives_statistics_and_disassembly(worker: WorkerProcess, family: str) -> None:
     answer = worker.ask(Inspect(4, graphics_pipeline()))
     assert isinstance(answer, Inspected), answer
     assert len(answer.executables) >= 2
@@ -244,17 +254,21 @@ def test_inspection_gives_statistics_and_disassembly(worker: WorkerProcess) -> N
         assert executable.statistics
         assert len({s.name for s in executable.statistics}) == len(executable.statistics)
         assert all(r.data and r.is_text for r in executable.representations)
-    assert any(e.representations for e in answer.executables)
+    assert len({e.name for e in answer.executables}) == len(answer.executables)
+    # Honeykrisp has none.
+    assert all(e.representations for e in answer.executables) == (family != "apple-g13g")
     plain = worker.ask(Inspect(5, compute_pipeline(), representations=False))
     assert isinstance(plain, Inspected), plain
     assert [(e.stages, e.representations) for e in plain.executables] == [(32, ())]
 
 
-def test_robustness_follows_the_application_alone(opened: tuple[WorkerProcess, Opened], worker: WorkerProcess) -> None:
+def test_robustness_follows_the_application_alone(
+    opened: tuple[WorkerProcess, Opened], worker: WorkerProcess, family: str
+) -> None:
     stage = PipelineShaderStageCreateInfo(stage=0x20, module=NEIGHBOURS)
     pipeline = ComputePipelineCreateInfo(stage=stage, layout=BUFFER_LAYOUT)
     plain = compile_ok(worker, pipeline)
-    target = next(t for t in targets_of(*BINARY_FAMILIES) if worker_arguments(t.icd) == opened[0].arguments)
+    target = next(t for t in targets_of(family) if worker_arguments(t.icd) == opened[0].arguments)
     with start(target) as robust:
         answer = robust.ask(Open(("VkPhysicalDeviceRobustness2FeaturesEXT.robustBufferAccess2",)))
         assert isinstance(answer, Opened), answer
@@ -368,8 +382,8 @@ def test_a_driver_that_keeps_nothing_says_so() -> None:
         assert not recreate(worker, compute_pipeline(), ()).hit
 
 
-def test_a_device_is_not_needed_for_capabilities(opened: tuple[WorkerProcess, Opened]) -> None:
-    target = targets_of(*BINARY_FAMILIES)[0]
+def test_a_device_is_not_needed_for_capabilities(opened: tuple[WorkerProcess, Opened], family: str) -> None:
+    target = next(t for t in targets_of(family) if worker_arguments(t.icd) == opened[0].arguments)
     with start(target) as worker:
         answer = worker.ask(Open(create_device=False))
         assert isinstance(answer, Opened), answer

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar
 
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.drivers.bindings import ffi
@@ -12,6 +12,8 @@ from shaderkiln.drivers.icd import Commands, Driver
 from shaderkiln.errors import DriverError, NotFoundError
 from shaderkiln.vulkan_registry import constants as vk
 from shaderkiln.vulkan_registry._device import EXTENSIONS, FEATURES, PROPERTIES
+
+T = TypeVar("T")
 
 API_VERSION_1_1 = 1 << 22 | 1 << 12
 API_VERSION_1_2 = 1 << 22 | 2 << 12
@@ -36,21 +38,21 @@ def check(result: int, command: str) -> None:
 
 
 def enumerate_all(
-    command: str, c_type: str, ask: Callable[[Any, Any], int], prepare: Callable[[Any], None] | None = None
-) -> Any:
-    """The two-call pattern: all items of ``c_type`` as long as the driver says, read again if it grew in between."""
+    command: str, c_type: str, ask: Callable[[Any, Any], int], read: Callable[[Any], T], structure_type: int = 0
+) -> list[T]:
+    """The two-call pattern: ``read`` of every item of ``c_type``, which is gone afterwards; asked again if more have appeared."""
     count = ffi.new("uint32_t *")
     while True:
         check(ask(count, ffi.NULL), command)
         length = count[0]
         items = ffi.new(f"{c_type}[]", length)
-        if prepare:
+        if structure_type:
             for index in range(length):
-                prepare(items[index])
+                items[index].sType = structure_type
         result = ask(count, items)
         if result != vk.VK_INCOMPLETE:
             check(result, command)
-            return list(items)[: count[0]]
+            return [read(items[index]) for index in range(min(count[0], length))]
 
 
 class Chain:
@@ -105,6 +107,7 @@ class PhysicalDevice:
             "vkEnumeratePhysicalDevices",
             "VkPhysicalDevice",
             lambda count, items: self.commands.vkEnumeratePhysicalDevices(self.instance, count, items),
+            lambda item: item,
         )
         if index >= len(devices):
             raise NotFoundError(f"the driver has {len(devices)} devices, there is none with index {index}")
@@ -119,8 +122,9 @@ class PhysicalDevice:
             "vkEnumerateDeviceExtensionProperties",
             "VkExtensionProperties",
             lambda count, items: self.commands.vkEnumerateDeviceExtensionProperties(self.handle, ffi.NULL, count, items),
+            lambda item: _text(item.extensionName),
         )
-        self.extensions = frozenset(_text(item.extensionName) for item in found)
+        self.extensions = frozenset(found)
 
     def destroy(self) -> None:
         self.commands.vkDestroyInstance(self.instance, ffi.NULL)
@@ -198,45 +202,45 @@ class PhysicalDevice:
         """The extensions that can be enabled together on a device of an instance that has no extensions of its own."""
         usable = {name for name in self.extensions if name in EXTENSIONS and name not in NEVER_ENABLED}
         while True:
-            kept = {name for name in usable if self._satisfied(EXTENSIONS[name], usable)}
+            kept = {name for name in usable if satisfied(EXTENSIONS[name], usable, self.api_version)}
             if kept == usable:
                 return frozenset(kept)
             usable = kept
 
-    def _satisfied(self, depends: str, enabled: set[str]) -> bool:
-        """Evaluate the registry's notation: names joined by ``+`` (and) and ``,`` (or), in parentheses; equal precedence."""
-        if not depends:
-            return True
-        tokens = re.findall(r"[\w:]+|[+,()]", depends)
-        position = 0
 
-        def name(token: str) -> bool:
-            if match := re.fullmatch(r"VK_(?:BASE_|COMPUTE_|GRAPHICS_)?VERSION_(\d+)_(\d+)", token):
-                return self.api_version >= int(match[1]) << 22 | int(match[2]) << 12
-            # A feature that an extension depends on is enabled with all others.
-            return "::" in token or token in enabled
+def satisfied(depends: str, enabled: Collection[str], api_version: int) -> bool:
+    """Whether an extension's ``depends`` holds: names joined by ``+`` (and) and ``,`` (or) from left to right, in parentheses.
 
-        def expression() -> bool:
-            nonlocal position
-            value = term()
-            while position < len(tokens) and tokens[position] in "+,":
-                operator = tokens[position]
-                position += 1
-                other = term()
-                value = (value and other) if operator == "+" else (value or other)
-            return value
+    ``enabled`` are the names of extensions. A feature (``Structure::member``) holds: it is enabled wherever the device has it.
+    """
+    if not depends:
+        return True
+    tokens = re.findall(r"[\w:]+|[+,()]", depends)
+    position = 0
 
-        def term() -> bool:
-            nonlocal position
-            token = tokens[position]
+    def expression() -> bool:
+        nonlocal position
+        value = term()
+        while position < len(tokens) and tokens[position] in "+,":
+            operator = tokens[position]
             position += 1
-            if token != "(":
-                return name(token)
+            other = term()
+            value = (value and other) if operator == "+" else (value or other)
+        return value
+
+    def term() -> bool:
+        nonlocal position
+        token = tokens[position]
+        position += 1
+        if token == "(":
             value = expression()
             position += 1
             return value
+        if match := re.fullmatch(r"VK_VERSION_(\d+)_(\d+)", token):
+            return api_version >= int(match[1]) << 22 | int(match[2]) << 12
+        return "::" in token or token in enabled
 
-        return expression()
+    return expression()
 
 
 def _text(characters: Any) -> str:

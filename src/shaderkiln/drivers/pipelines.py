@@ -423,10 +423,11 @@ class Pipelines:
             "vkGetPipelineExecutablePropertiesKHR",
             "VkPipelineExecutablePropertiesKHR",
             lambda count, items: commands.vkGetPipelineExecutablePropertiesKHR(device.handle, info, count, items),
-            lambda item: _typed(item, vk.VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR),
+            lambda item: (_text(item.name), _text(item.description), int(item.stages), int(item.subgroupSize)),
+            vk.VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR,
         )
         executables = []
-        for index, item in enumerate(found):
+        for index, (name, description, stages, subgroup_size) in enumerate(found):
             which = ffi.new(
                 "VkPipelineExecutableInfoKHR *",
                 {
@@ -437,10 +438,10 @@ class Pipelines:
             )
             executables.append(
                 Executable(
-                    name=_text(item.name),
-                    description=_text(item.description),
-                    stages=item.stages,
-                    subgroup_size=item.subgroupSize,
+                    name=name,
+                    description=description,
+                    stages=stages,
+                    subgroup_size=subgroup_size,
                     statistics=self._statistics(which),
                     representations=self._representations(which) if representations else (),
                 )
@@ -453,12 +454,10 @@ class Pipelines:
             "vkGetPipelineExecutableStatisticsKHR",
             "VkPipelineExecutableStatisticKHR",
             lambda count, items: commands.vkGetPipelineExecutableStatisticsKHR(device.handle, which, count, items),
-            lambda item: _typed(item, vk.VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR),
+            lambda item: Statistic(name=_text(item.name), description=_text(item.description), value=_statistic_value(item)),
+            vk.VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR,
         )
-        return tuple(
-            Statistic(name=_text(item.name), description=_text(item.description), value=_statistic_value(item))
-            for item in found
-        )
+        return tuple(found)
 
     def _representations(self, which: Any) -> tuple[Representation, ...]:
         device, command = self._device, self._device.commands.vkGetPipelineExecutableInternalRepresentationsKHR
@@ -467,7 +466,7 @@ class Pipelines:
         while True:
             check(command(device.handle, which, count, ffi.NULL), name)
             items = ffi.new("VkPipelineExecutableInternalRepresentationKHR[]", count[0])
-            for item in items:
+            for item in items:  # references into the array, which lives until the end of this round
                 item.sType = vk.VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR
             # Without memory a driver only says how long each text is.
             sized = command(device.handle, which, count, items)
@@ -494,10 +493,6 @@ class Pipelines:
 
 
 _MAXIMUM_KEY: int = dict(ffi.typeof("VkPipelineBinaryKeyKHR").fields)["key"].type.length
-
-
-def _typed(item: Any, structure_type: int) -> None:
-    item.sType = structure_type
 
 
 def _text(characters: Any) -> str:
