@@ -24,6 +24,12 @@ class InvalidArgumentError(ShaderkilnError):
     default_code = "E_INVALIDARG"
 
 
+class InvalidCallError(ShaderkilnError):
+    """A call that comes too early or too late (``DXGI_ERROR_INVALID_CALL``)."""
+
+    default_code = "DXGI_ERROR_INVALID_CALL"
+
+
 class NotFoundError(ShaderkilnError):
     """Nothing is stored under that key, name or path (``DXGI_ERROR_NOT_FOUND``)."""
 

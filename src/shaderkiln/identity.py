@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -80,10 +81,13 @@ def as_dict(identity: CompilerIdentity | ApplicationIdentity) -> dict[str, Any]:
 
 
 def parse_version(text: str) -> int:
-    """A version as a 64-bit value of four 16-bit parts: ``1.0`` is 1.0.0.0; a number without a dot is the value itself (EP-49).
+    """A version as a 64-bit value of four 16-bit parts: ``1.0`` is 1.0.0.0; a number without a dot, decimal or hexadecimal
+    (``0x1000000000000``), is the value itself (EP-49).
 
     Raises InvalidArgumentError for anything else.
     """
+    if re.fullmatch("0[xX][0-9a-fA-F]{1,16}", text.strip()):
+        return int(text, 16)
     parts = text.strip().split(".")
     if all(part.isascii() and part.isdigit() for part in parts):
         numbers = [int(part) for part in parts]
