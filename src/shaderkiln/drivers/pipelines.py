@@ -68,6 +68,9 @@ _EMPTY_SHADER = (
     0x00010038,  # OpFunctionEnd
 )  # fmt: skip
 
+_KNOWN_BYTES = 32 << 20
+"""Object code that is kept for pipelines which differ only in what the driver does not compile in."""
+
 
 def create_flags(pipeline: AnyPipeline) -> int:
     """The create flags in force: those of a VkPipelineCreateFlags2CreateInfo take the place of the structure's own."""
@@ -94,6 +97,8 @@ class Pipelines:
     def __init__(self, device: Device) -> None:
         self._device = device
         self.objects = Objects(device, self._make_dependency)
+        self._known: dict[bytes, tuple[tuple[bytes, bytes], ...]] = {}
+        self._known_bytes = 0
         self.object_code_form = BINARY_FORM if device.binaries else CACHE_FORM
         if not device.binaries and not self._cache_holds_anything():
             self.object_code_form = NO_FORM
@@ -105,14 +110,23 @@ class Pipelines:
         device, commands = self._device, self._device.commands
         capture = keep and self.object_code_form == BINARY_FORM
         cached = keep and self.object_code_form == CACHE_FORM
+        started = perf_counter()
+        info, call = self._prepare(pipeline, _CAPTURE_DATA if capture else 0)
+        # Ray tracing is left out: RADV names binaries of different ray tracing pipelines alike, so its keys are not trusted there.
+        named = capture and type(pipeline) is not RayTracingPipelineCreateInfoKHR
+        name = self._pipeline_key(info) if named else b""
+        if name and (known := self._known.get(name)) is not None:
+            return Compiled(request=request, values=known, seconds=perf_counter() - started, known=True)
         cache = self._create_cache(b"") if cached else 0
         try:
-            made = self._create(pipeline, _CAPTURE_DATA if capture else 0, cache=cache)
+            made = self._call(type(pipeline), info, call, cache)
             self._check(pipeline, made)
             try:
                 values: tuple[tuple[bytes, bytes], ...] = ()
                 if capture:
                     values = self._captured(made.pipeline)
+                    if name:
+                        self._remember(name, values)
                 elif cached:
                     values = ((b"", self._cache_data(cache)),)
             finally:
@@ -187,6 +201,23 @@ class Pipelines:
 
     def forget(self) -> None:
         self.objects.forget()
+        self._known.clear()
+        self._known_bytes = 0
+
+    def _pipeline_key(self, info: Any) -> bytes:
+        """The driver's name of the pipeline: two with one name have the same object code (VK_KHR_pipeline_binary)."""
+        create = ffi.new("VkPipelineCreateInfoKHR *", {"sType": vk.VK_STRUCTURE_TYPE_PIPELINE_CREATE_INFO_KHR, "pNext": info})
+        key = ffi.new("VkPipelineBinaryKeyKHR *", {"sType": vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_KEY_KHR})
+        result = self._device.commands.vkGetPipelineKeyKHR(self._device.handle, create, key)
+        return bytes(ffi.buffer(key.key, key.keySize)) if result == vk.VK_SUCCESS else b""
+
+    def _remember(self, name: bytes, values: tuple[tuple[bytes, bytes], ...]) -> None:
+        size = sum(len(data) for _, data in values)
+        if self._known_bytes + size > _KNOWN_BYTES:
+            self._known.clear()
+            self._known_bytes = 0
+        self._known[name] = values
+        self._known_bytes += size
 
     # ------------------------------------------------------------------------------------------------------------ creation
 
@@ -201,7 +232,15 @@ class Pipelines:
         return made.pipeline
 
     def _create(self, pipeline: AnyPipeline, more: int, *, cache: int = 0, extra: list[Any] | None = None) -> _Creation:
-        """One creation call with the description's flags, less ``_OF_ONE_CALL``, plus ``more``; ``extra[0]`` goes in pNext."""
+        """One creation call; ``extra[0]`` goes in pNext."""
+        info, call = self._prepare(pipeline, more)
+        if extra:
+            extra[0].pNext = info.pNext
+            info.pNext = extra[0]
+        return self._call(type(pipeline), info, call, cache)
+
+    def _prepare(self, pipeline: AnyPipeline, more: int) -> tuple[Any, marshal.Call]:
+        """The create info in C, with the description's flags, less ``_OF_ONE_CALL``, plus ``more``; and what keeps it alive."""
         device = self._device
         described = create_flags(pipeline)
         flags = described & ~_OF_ONE_CALL
@@ -226,10 +265,11 @@ class Pipelines:
             next=chain,
         )
         call = marshal.Call(self._resolver(changed, more & ~_COMPILE_FORBIDDEN))
-        info = marshal.structure(changed, call)
-        if extra:
-            extra[0].pNext = info.pNext
-            info.pNext = extra[0]
+        return marshal.structure(changed, call), call
+
+    def _call(self, kind: type[AnyPipeline], info: Any, call: marshal.Call, cache: int) -> _Creation:
+        """The creation call for a create info whose memory ``call`` keeps."""
+        device = self._device
         feedback = None
         if device.feedback:
             feedback = ffi.new("VkPipelineCreationFeedback *")
@@ -239,14 +279,15 @@ class Pipelines:
             feedback_info.pPipelineCreationFeedback = feedback
             info.pNext = feedback_info
         made = ffi.new("VkPipeline *")
-        create = getattr(device.commands, _COMMANDS[type(pipeline)])
-        if type(pipeline) is RayTracingPipelineCreateInfoKHR:
+        create = getattr(device.commands, _COMMANDS[kind])
+        if kind is RayTracingPipelineCreateInfoKHR:
             started = perf_counter()
             result = create(device.handle, 0, cache, 1, info, ffi.NULL, made)
         else:
             started = perf_counter()
             result = create(device.handle, cache, 1, info, ffi.NULL, made)
         seconds = perf_counter() - started
+        del call
         if result != vk.VK_SUCCESS and made[0]:
             # Some successes are not complete ones; only VK_SUCCESS counts here.
             device.commands.vkDestroyPipeline(device.handle, made[0], ffi.NULL)

@@ -113,6 +113,8 @@ class Compiled(Struct, frozen=True, tag=True):
     feedback_hit: bool | None = None
     """VkPipelineCreationFeedback says that an application cache was hit; None where the driver gives no feedback (VC-14)."""
     feedback_seconds: float | None = None
+    known: bool = False
+    """The driver names the pipeline like one that this worker compiled before: its object code is given again."""
 
 
 class Recreated(Struct, frozen=True, tag=True):
