@@ -64,6 +64,24 @@ class CacheCorruptError(ShaderkilnError):
     default_code = "DXGI_ERROR_CACHE_CORRUPT"
 
 
+class MoreDataError(ShaderkilnError):
+    """The caller's buffer is too small; the required size has been set (``DXGI_ERROR_MORE_DATA``)."""
+
+    default_code = "DXGI_ERROR_MORE_DATA"
+
+
+class NotCurrentlyAvailableError(ShaderkilnError):
+    """Switched off, or allowed in developer mode only (``DXGI_ERROR_NOT_CURRENTLY_AVAILABLE``)."""
+
+    default_code = "DXGI_ERROR_NOT_CURRENTLY_AVAILABLE"
+
+
+class AllocationError(ShaderkilnError):
+    """The caller's allocation callback gave no buffer (``E_OUTOFMEMORY``)."""
+
+    default_code = "E_OUTOFMEMORY"
+
+
 class DamagedInputError(ShaderkilnError):
     """Input data is truncated, altered or not of the expected format (``E_INVALIDARG``)."""
 
