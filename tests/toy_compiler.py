@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.compilers.hosted import HostedFamily, PipelineCompiler
@@ -57,7 +58,7 @@ class ToyCompiler(Compiler):
 
 def log(verb: str, text: str) -> None:
     if path := os.environ.get("TOY_LOG"):
-        with open(path, "a") as file:
+        with Path(path).open("a") as file:
             file.write(f"{os.getpid()} {verb} {text}\n")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, json_option, require_file, size_text, write_json
+from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, PATH, json_option, require_file, size_text, write_json
 from shaderkiln.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @click.command("merge")
-@click.argument("captures", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The new capture.")
+@click.argument("captures", nargs=-1, required=True, type=PATH)
+@click.option("-o", "--output", required=True, type=PATH, help="The new capture.")
 @json_option
 def merge_command(captures: tuple[Path, ...], output: Path, as_json: bool) -> None:
     """Merge captures into a new one. Every checksum is verified; damaged entries are left out and named.
@@ -35,8 +35,8 @@ def merge_command(captures: tuple[Path, ...], output: Path, as_json: bool) -> No
 
 
 @click.command("salvage")
-@click.argument("capture", type=click.Path(path_type=Path))
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The new capture.")
+@click.argument("capture", type=PATH)
+@click.option("-o", "--output", required=True, type=PATH, help="The new capture.")
 @json_option
 def salvage_command(capture: Path, output: Path, as_json: bool) -> None:
     """Write every good entry of a damaged capture to a new one and list the rest.

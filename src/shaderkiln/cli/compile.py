@@ -14,6 +14,7 @@ from shaderkiln import api
 from shaderkiln.cli.output import (
     EXIT_INTERRUPTED,
     EXIT_NOT_ALL_GOOD,
+    PATH,
     ProgressLine,
     json_option,
     stop_on_interrupt,
@@ -67,12 +68,12 @@ def job_options(function: Any) -> Any:
 
 
 @click.command("compile")
-@click.argument("capture", type=click.Path(path_type=Path))
-@click.argument("output_file", type=click.Path(path_type=Path), required=False)
+@click.argument("capture", type=PATH)
+@click.argument("output_file", type=PATH, required=False)
 @click.option(
     "-f", "--family", "--adapter-family", "families", multiple=True, required=True, help="Adapter family; may be repeated."
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for the PSDBs, or one *.psdb file.")
+@click.option("-o", "--output", type=PATH, help="Folder for the PSDBs, or one *.psdb file.")
 @job_options
 @click.option("--abi", callback=parse_abi, help="ABI version of the driver to compile with; default: the largest.")
 @click.option("--pipeline", "only", multiple=True, help="Compile only this pipeline; may be repeated.")
@@ -85,7 +86,7 @@ def job_options(function: Any) -> Any:
 @click.option("--app-version", "--version", "app_version", help="Application version, such as 1.0.")
 @click.option("--engine-name", help="Engine name.")
 @click.option("--engine-version", help="Engine version.")
-@click.option("--report", type=click.Path(path_type=Path), help="Write one JSON line for every pipeline to this file.")
+@click.option("--report", type=PATH, help="Write one JSON line for every pipeline to this file.")
 @json_option
 def compile_command(
     capture: Path,
@@ -162,13 +163,13 @@ def compile_command(
 
 
 @click.command("replay")
-@click.argument("capture", type=click.Path(path_type=Path))
+@click.argument("capture", type=PATH)
 @click.option(
     "-f", "--family", "--adapter-family", "families", multiple=True, required=True, help="Adapter family; may be repeated."
 )
 @job_options
 @click.option("--pipeline", "only", multiple=True, help="Compile only this pipeline; may be repeated.")
-@click.option("--report", type=click.Path(path_type=Path), help="Write one JSON line for every pipeline to this file.")
+@click.option("--report", type=PATH, help="Write one JSON line for every pipeline to this file.")
 @json_option
 def replay_command(
     capture: Path,

@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from shaderkiln import api
-from shaderkiln.cli.output import json_option, write_json
+from shaderkiln.cli.output import PATH, json_option, write_json
 
 
 @click.command("isa")
-@click.argument("psdb", type=click.Path(path_type=Path))
+@click.argument("psdb", type=PATH)
 @click.argument("pipeline")
-@click.option("-c", "--capture", type=click.Path(path_type=Path), help="The capture; default: the one of that name nearby.")
+@click.option("-c", "--capture", type=PATH, help="The capture; default: the one of that name nearby.")
 @click.option("--statistics-only", is_flag=True, help="Leave the disassembly out.")
 @click.option("--plugin", help="Compiler plugin.")
 @click.option("--driver", "package", help="Driver package.")

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
@@ -23,8 +24,6 @@ from shaderkiln.errors import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from shaderkiln.compilers.job import Progress
 
 EXIT_NOT_ALL_GOOD = 1
@@ -33,6 +32,9 @@ EXIT_INPUT = 3
 EXIT_DRIVER = 4
 EXIT_OUTPUT = 5
 EXIT_INTERRUPTED = 130
+
+PATH = click.Path(path_type=Path, readable=False)
+"""The type of an argument that names a file; whether it is there and can be read is found out, and told, when it is opened."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON, one object a line.")
 

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from shaderkiln import api
-from shaderkiln.cli.output import json_option, print_table, require_file, size_text, write_json
+from shaderkiln.cli.output import PATH, json_option, print_table, require_file, size_text, write_json
 from shaderkiln.errors import ShaderkilnError
 from shaderkiln.identity import as_dict, format_version
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("show")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @click.option("--pipelines", is_flag=True, help="List every pipeline.")
 @click.option("--values", is_flag=True, help="List every value of a PSDB.")
 @json_option

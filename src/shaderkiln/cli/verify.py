@@ -12,6 +12,7 @@ from shaderkiln.cli.compile import VerdictWriter, job_options, tally_text
 from shaderkiln.cli.output import (
     EXIT_INTERRUPTED,
     EXIT_NOT_ALL_GOOD,
+    PATH,
     ProgressLine,
     json_option,
     stop_on_interrupt,
@@ -22,11 +23,11 @@ from shaderkiln.compilers.pool import Limits
 
 
 @click.command("verify")
-@click.argument("psdb", type=click.Path(path_type=Path))
-@click.argument("capture", type=click.Path(path_type=Path))
+@click.argument("psdb", type=PATH)
+@click.argument("capture", type=PATH)
 @click.option("-f", "--family", help="Verify for this family; default: the one that the PSDB was made for.")
 @job_options
-@click.option("--report", type=click.Path(path_type=Path), help="Write one JSON line for every pipeline to this file.")
+@click.option("--report", type=PATH, help="Write one JSON line for every pipeline to this file.")
 @json_option
 def verify_command(
     psdb: Path,
