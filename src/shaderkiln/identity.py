@@ -89,7 +89,7 @@ def parse_version(text: str) -> int:
     if re.fullmatch("0[xX][0-9a-fA-F]{1,16}", text.strip()):
         return int(text, 16)
     parts = text.strip().split(".")
-    if all(part.isascii() and part.isdigit() for part in parts):
+    if all(part.isascii() and part.isdigit() and len(part) <= 20 for part in parts):
         numbers = [int(part) for part in parts]
         if len(numbers) == 1 and numbers[0] < 1 << 64:
             return numbers[0]

@@ -1,0 +1,47 @@
+"""Errors carry the codes that the specification names, and become the documented exit codes."""
+
+from __future__ import annotations
+
+import pytest
+
+from shaderkiln import errors
+from shaderkiln.cli.output import exit_code_of
+from shaderkiln.compilers.plugin import FamilyNotFoundError, PluginError
+from shaderkiln.databases.psdb import DamagedValueError, DatabaseBusyError, DatabaseWriteError
+from shaderkiln.drivers.debian import FetchError
+from shaderkiln.drivers.packages import DriverPackageError
+from shaderkiln.errors import ShaderkilnError
+from shaderkiln.keys import ValueKey, ValueType
+
+CASES: list[tuple[ShaderkilnError, str, int]] = [
+    (errors.InvalidArgumentError("x"), "E_INVALIDARG", 2),
+    (errors.NotFoundError("x"), "DXGI_ERROR_NOT_FOUND", 3),
+    (errors.AlreadyExistsError("x"), "DXGI_ERROR_ALREADY_EXISTS", 3),
+    (errors.AccessDeniedError("x"), "E_ACCESSDENIED", 5),
+    (errors.UnreadableError("x"), "E_ACCESSDENIED", 3),
+    (errors.CacheFullError("x"), "DXGI_ERROR_CACHE_FULL", 5),
+    (errors.CacheCorruptError("x"), "DXGI_ERROR_CACHE_CORRUPT", 3),
+    (errors.DamagedInputError("x"), "E_INVALIDARG", 3),
+    (errors.DriverError("x"), "VK_ERROR_UNKNOWN", 4),
+    (errors.DriverError("x", code="VK_ERROR_INITIALIZATION_FAILED"), "VK_ERROR_INITIALIZATION_FAILED", 4),
+    (FamilyNotFoundError("x"), "DXGI_ERROR_NOT_FOUND", 4),
+    (PluginError("x"), "E_FAIL", 4),
+    (FetchError("x"), "E_FAIL", 4),
+    (DriverPackageError("x"), "E_FAIL", 4),
+    (DamagedValueError(ValueKey(b"k"), ValueType.OBJECT_CODE, "x"), "DXGI_ERROR_CACHE_CORRUPT", 3),
+    (DatabaseBusyError("x"), "E_ACCESSDENIED", 5),
+    (DatabaseWriteError("x"), "E_FAIL", 5),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "exit_code"), CASES, ids=lambda case: type(case).__name__)
+def test_codes_and_exit_codes(error: ShaderkilnError, code: str, exit_code: int) -> None:
+    assert error.code == code
+    assert exit_code_of(error) == exit_code
+    assert isinstance(error, ShaderkilnError)
+
+
+def test_a_code_of_its_own_replaces_that_of_the_class() -> None:
+    error = errors.DriverError("it failed", code="VK_ERROR_DEVICE_LOST")
+    assert (error.code, str(error)) == ("VK_ERROR_DEVICE_LOST", "it failed")
+    assert errors.DriverError("it failed", code="").code == "VK_ERROR_UNKNOWN"
