@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from ..errors import CacheCorruptError, ShaderkilnError
 from ..keys import ObjectKey, ValueKey, ValueType
@@ -38,8 +39,7 @@ class Outcome(StrEnum):
     OUT_OF_MEMORY = "out-of-memory"
 
 
-@dataclass(frozen=True, slots=True)
-class Poison:
+class Poison(Struct, frozen=True):
     """A pipeline that must not be given to this driver build again without being asked for."""
 
     object_key: ObjectKey
@@ -52,8 +52,7 @@ class Poison:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ValueDifference:
+class ValueDifference(Struct, frozen=True):
     """A compile gave other bytes under a key and type that were stored already; the stored ones were kept."""
 
     key: ValueKey
@@ -71,8 +70,7 @@ class ValueDifference:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class GroupDifference:
+class GroupDifference(Struct, frozen=True):
     """A compile gave other value keys for a group that was stored already; the stored ones were kept."""
 
     object_key: ObjectKey
@@ -87,8 +85,7 @@ class GroupDifference:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Struct, frozen=True):
     """One finding of a verification."""
 
     subject: str
@@ -103,8 +100,7 @@ class Damage:
         return f"{name}{f' ({self.type.name})' if self.type is not None else ''}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredValue:
+class StoredValue(Struct, frozen=True):
     """Where one value lies; values with equal ``payload`` have equal bytes."""
 
     key: ValueKey
@@ -113,8 +109,7 @@ class StoredValue:
     payload: int
 
 
-@dataclass(frozen=True, slots=True)
-class TypeStatistics:
+class TypeStatistics(Struct, frozen=True):
     """What one value type holds: how many values, their bytes before and after identical payloads are stored once."""
 
     values: int
@@ -122,8 +117,7 @@ class TypeStatistics:
     stored_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class PsdbStatistics:
+class PsdbStatistics(Struct, frozen=True):
     """Counts and sizes in bytes of one database."""
 
     groups: int

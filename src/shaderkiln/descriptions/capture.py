@@ -55,16 +55,21 @@ _MODULE_REFERENCE: Final = re.compile(rb'"module":"([0-9a-f]{16})"')
 
 
 class CapturedObjects(Mapping[Handle, Struct]):
-    """The objects of one pipeline, dependencies before their users. Shader modules are decoded at each access."""
+    """The objects of one pipeline, dependencies before their users. Shader modules are decoded when they are asked for."""
 
-    __slots__ = ("_items",)
+    __slots__ = ("_decoded", "_items")
 
     def __init__(self, items: dict[Handle, Struct]) -> None:
         self._items = items
+        self._decoded: dict[Handle, Struct] = {}
 
     def __getitem__(self, handle: Handle) -> Struct:
         item = self._items[handle]
-        return item.structure() if isinstance(item, ModuleHead) else item
+        if isinstance(item, ModuleHead):
+            if (decoded := self._decoded.get(handle)) is None:
+                decoded = self._decoded[handle] = item.structure()
+            return decoded
+        return item
 
     def __iter__(self) -> Iterator[Handle]:
         return iter(self._items)

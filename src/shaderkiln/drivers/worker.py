@@ -8,6 +8,7 @@ thread that started it.
 from __future__ import annotations
 
 import argparse
+import gc
 import resource
 import signal
 import socket
@@ -164,6 +165,7 @@ def isolate(memory: int = 0) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    gc.set_threshold(50_000, 20, 20)  # messages hold no cycles
     ask = argparse.ArgumentParser(prog="shaderkiln.drivers.worker", description="Serves one Vulkan driver over a socket.")
     ask.add_argument("socket", type=int, help="file descriptor of a stream socket")
     ask.add_argument("driver", help="the driver's shared object")

@@ -334,9 +334,10 @@ class _Sizes:
         return None
 
 
-def _string(words: array[int], at: int, end: int) -> tuple[str, int]:
+def _string(words: list[int], at: int, end: int) -> tuple[str, int]:
     """The nul-terminated UTF-8 string from word ``at``, and the word after it."""
-    data = words[at:end].tobytes() if sys.byteorder == "little" else _swapped(words[at:end]).tobytes()
+    part = array("I", words[at:end])
+    data = part.tobytes() if sys.byteorder == "little" else _swapped(part).tobytes()
     length = data.find(0)
     if length < 0:
         raise DamagedInputError("SPIR-V: a string is not terminated inside its instruction")
@@ -382,14 +383,14 @@ def inspect_module(code: bytes) -> ModuleInfo:
         raise DamagedInputError(f"SPIR-V: id bound {bound}")
     if words[4]:
         raise DamagedInputError("SPIR-V: the reserved word of the header is not 0")
-    walk = _Walk(words, bound)
+    walk = _Walk(words.tolist(), bound)  # a list gives its elements without making them anew
     start = walk.declarations()
     walk.functions(start)
     return walk.finish((version >> 16, version >> 8 & 0xFF))
 
 
 class _Walk:
-    def __init__(self, words: array[int], bound: int) -> None:
+    def __init__(self, words: list[int], bound: int) -> None:
         self.words = words
         self.bound = bound
         self.capabilities: set[int] = set()
@@ -502,6 +503,8 @@ class _Walk:
         use = uses.update
         in_block = False
         blocks = 0
+        results = 0
+        defined_before = len(defined)
         while at < end_of_code:
             head = words[at]
             opcode, end = head & 0xFFFF, at + (head >> 16)
@@ -516,10 +519,8 @@ class _Walk:
             if end - at < least:
                 raise _damaged(f"opcode {opcode} needs {least} words and has {end - at}", at)
             if result_at:
-                result = words[at + result_at]
-                if result in defined or not result:
-                    raise _damaged(f"id {result} is defined twice" if result else "id 0 is defined", at)
-                define(result)
+                define(words[at + result_at])
+                results += 1
             if opcode in structural:
                 if opcode in _NOTED:
                     if function is None or not in_block:
@@ -551,12 +552,15 @@ class _Walk:
                     in_block = False
             elif not in_block and (opcode not in _OUTSIDE_BLOCKS):
                 raise _damaged(f"opcode {opcode} outside a block", at)
-            use(words[at + 1 : at + 1 + lead])
             if tail:
-                use(words[at + 1 + lead + skip : end])
+                use(words[at + 1 : end] if not skip else words[at + 1 : at + 1 + lead] + words[at + 1 + lead + skip : end])
+            elif lead:
+                use(words[at + 1 : at + 1 + lead])
             at = end
         if function is not None or in_block:
             raise DamagedInputError("SPIR-V: the last function does not end")
+        if 0 in defined or len(defined) != defined_before + results:
+            raise DamagedInputError("SPIR-V: an id is 0 or defined twice")
 
     def finish(self, version: tuple[int, int]) -> ModuleInfo:
         if self.model is None:
