@@ -17,6 +17,7 @@ from ..errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError,
 from ..identity import ApplicationIdentity, CompilerIdentity
 from ..keys import Group, ObjectKey, ValueKey, ValueType
 from . import psdb_schema as schema
+from .psdb_lock import is_live
 from .psdb_records import Damage, DamagedValueError, Poison, PsdbStatistics, StoredValue, TypeStatistics
 
 INDEX_LIMIT = 1_000_000
@@ -463,6 +464,8 @@ def limit_resources(connection: apsw.Connection) -> None:
 
 def _check_header(path: Path) -> int:
     """The size of a file whose first 100 bytes are those of a finished PSDB."""
+    if is_live(path):
+        raise CacheCorruptError(f"{path}: not finished: it is open for writing in this process")
     try:
         if path.exists() and not path.is_file():
             raise CacheCorruptError(f"{path}: not a file")

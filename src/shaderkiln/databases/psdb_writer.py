@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import heapq
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +17,7 @@ from ..errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError,
 from ..identity import ApplicationIdentity, CompilerIdentity, Difference, differences
 from ..keys import Group, ObjectKey, Value, ValueKey, ValueType
 from . import psdb_schema as schema
+from .psdb_lock import FileLock
 from .psdb_reader import Psdb, connect
 from .psdb_records import DamagedValueError, DatabaseBusyError, DatabaseWriteError, GroupDifference, Poison, ValueDifference
 
@@ -60,7 +59,7 @@ class PsdbBuilder:
         self._pending_groups = 0
         self._pending_bytes = 0
         self._closed = False
-        self._lock = _FileLock(self._beside(".lock"))
+        self._lock = FileLock(self._beside(".lock"))
         self._writable = self._lock.take()
         try:
             self._base = self._open_base(replace)
@@ -519,43 +518,6 @@ def store_payload(connection: apsw.Connection, data: bytes) -> int:
             return int(identifier)
     _insert(connection, "payloads", "size, checksum, data", (len(data), checksum, data))
     return connection.last_insert_rowid()
-
-
-class _FileLock:
-    """An exclusive flock on a file of its own; the system frees it when the process ends, however it ends."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._descriptor: int | None = None
-
-    def take(self) -> bool:
-        """False where the folder cannot be written to; raises DatabaseBusyError, NotFoundError or DatabaseWriteError."""
-        while True:
-            try:
-                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            except FileNotFoundError as error:
-                raise NotFoundError(f"{self._path.parent}: no such folder") from error
-            except OSError as error:
-                if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-                    return False
-                raise DatabaseWriteError(f"{self._path}: {error.strerror}") from error
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                os.close(descriptor)
-                raise DatabaseBusyError(f"{self._path}: another process is building this database") from error
-            # Its last holder may have unlinked it between our open and our lock.
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), self._path.stat()):
-                    self._descriptor = descriptor
-                    return True
-            os.close(descriptor)
-
-    def release(self) -> None:
-        if self._descriptor is not None:
-            self._path.unlink(missing_ok=True)
-            os.close(self._descriptor)
-            self._descriptor = None
 
 
 class _Writing:

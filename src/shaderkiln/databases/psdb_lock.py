@@ -1,0 +1,96 @@
+"""Locks between processes, and which files this process has open for writing."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from ..errors import NotFoundError
+from .psdb_records import DatabaseBusyError, DatabaseWriteError
+
+_live: dict[tuple[int, int], int] = {}
+_live_lock = threading.Lock()
+
+
+def note_live(path: Path) -> tuple[int, int]:
+    """Remember that SQLite has the file open for writing here; give the result to ``forget_live``."""
+    status = path.stat()
+    number = (status.st_dev, status.st_ino)
+    with _live_lock:
+        _live[number] = _live.get(number, 0) + 1
+    return number
+
+
+def forget_live(number: tuple[int, int]) -> None:
+    with _live_lock:
+        _live[number] -= 1
+        if not _live[number]:
+            del _live[number]
+
+
+def is_live(path: Path) -> bool:
+    """Whether this process has the file open for writing.
+
+    Then nobody may open and close it but SQLite: closing any descriptor of a file drops all POSIX locks that the process holds on
+    it, SQLite's included.
+    """
+    if not _live:
+        return False
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return False
+    return (status.st_dev, status.st_ino) in _live
+
+
+class FileLock:
+    """An exclusive flock on a file of its own; the system frees it when the process ends, however it ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def take(self) -> bool:
+        """False where the folder cannot be written to; raises DatabaseBusyError, NotFoundError or DatabaseWriteError."""
+        while True:
+            try:
+                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except FileNotFoundError as error:
+                raise NotFoundError(f"{self._path.parent}: no such folder") from error
+            except OSError as error:
+                if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                    return False
+                raise DatabaseWriteError(f"{self._path}: {error.strerror}") from error
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                os.close(descriptor)
+                raise DatabaseBusyError(f"{self._path}: another process is building this database") from error
+            # Its last holder may have unlinked it between our open and our lock.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), self._path.stat()):
+                    self._descriptor = descriptor
+                    return True
+            os.close(descriptor)
+
+    def wait(self, seconds: float) -> bool:
+        """As ``take``, but waits that long for another holder before it raises DatabaseBusyError."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                return self.take()
+            except DatabaseBusyError:
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(0.01)
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            self._path.unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = None
