@@ -14,7 +14,6 @@ from shaderkiln.descriptions.pipeline import Application, PipelineDescription
 from shaderkiln.drivers.packages import DriverPackage, DriverPackages
 from shaderkiln.drivers.probe import Probe, probe
 from shaderkiln.drivers.targets import (
-    DEVICE,
     Target,
     candidate_targets,
     canonical_family,
@@ -122,9 +121,7 @@ class VulkanCompiler(Compiler):
             if package not in (None, each.name):
                 continue
             failures = []
-            for target in candidate_targets(each):
-                if target.method != DEVICE and target.family != family:
-                    continue
+            for target in candidate_targets(each, family):
                 answer = probe(target, features)
                 if answer.capabilities is None:
                     failures.append(f"{each.name}: {answer.error}")

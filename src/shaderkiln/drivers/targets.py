@@ -112,8 +112,8 @@ _OF_THE_USER = tuple(
 """Beginnings of variables that change what a driver or the dynamic linker does: none of the user's reaches a worker."""
 
 
-def candidate_targets(package: DriverPackage) -> tuple[Target, ...]:
-    """Every target that could be tried with that package, in the order to try.
+def candidate_targets(package: DriverPackage, family: str | None = None) -> tuple[Target, ...]:
+    """Every target that could be tried with that package, in the order to try; with ``family`` those that may be that one.
 
     Of several with one family, the first that works counts.
 
@@ -128,8 +128,8 @@ def candidate_targets(package: DriverPackage) -> tuple[Target, ...]:
     for icd in package.icds:
         candidates = _CANDIDATES.get(Path(icd).name)
         if candidates:
-            found = (_target(package, icd, candidate) for candidate in candidates(package))
-            targets += [target for target in found if target is not None]
+            wanted = (candidate for candidate in candidates(package, family) if family in (None, candidate[0]))
+            targets += [target for candidate in wanted if (target := _target(package, icd, candidate)) is not None]
     order = {family: number for number, family in enumerate(dict.fromkeys(target.family for target in targets))}
     return tuple(sorted(targets, key=lambda t: (t.vendor == "software", order[t.family], t.method != DRM_SHIM)))
 
@@ -243,11 +243,12 @@ _Candidate = tuple[str, str, str, dict[str, str]]
 """Family, method, name of the shim (empty: none), environment."""
 
 
-def _amd(package: DriverPackage) -> Iterator[_Candidate]:
-    shim = _shim(package, "libamdgpu_noop_drm_shim.so")
-    known = set(_names_in(shim, tuple(name for gpu in AMD for name in gpu.names))) if shim else set()
+def _amd(package: DriverPackage, family: str | None) -> Iterator[_Candidate]:
+    gpus = [gpu for gpu in AMD if family in (None, gpu.family)]
+    shim = _shim(package, "libamdgpu_noop_drm_shim.so") if gpus else None
+    known = set(_names_in(shim, tuple(name for gpu in gpus for name in gpu.names))) if shim else set()
     null_winsys = _has_null_winsys(package)
-    for gpu in AMD:
+    for gpu in gpus:
         for name in gpu.names:
             if name in known:
                 yield gpu.family, DRM_SHIM, "libamdgpu_noop_drm_shim.so", {"AMDGPU_GPU_ID": name}
@@ -256,33 +257,33 @@ def _amd(package: DriverPackage) -> Iterator[_Candidate]:
                 yield gpu.family, NULL_WINSYS, "", {"RADV_FORCE_FAMILY": name}
 
 
-def _nvidia(package: DriverPackage) -> Iterator[_Candidate]:
+def _nvidia(package: DriverPackage, family: str | None) -> Iterator[_Candidate]:
     # Mesa 25 wants to be told that the chips before Turing may be tried.
     allow = {"NVK_I_WANT_A_BROKEN_VULKAN_DRIVER": "1"}
     for chipset in NVIDIA_CHIPS:
         yield f"nvidia-nvk-{chipset}", DRM_SHIM, "libnouveau_noop_drm_shim.so", {"NOUVEAU_CHIPSET": chipset, **allow}
 
 
-def _qualcomm(package: DriverPackage) -> Iterator[_Candidate]:
+def _qualcomm(package: DriverPackage, family: str | None) -> Iterator[_Candidate]:
     for gpu in QUALCOMM:
         yield f"qualcomm-a{gpu}", DRM_SHIM, "libfreedreno_noop_drm_shim.so", {"FD_GPU_ID": gpu}
 
 
-def _apple(package: DriverPackage) -> Iterator[_Candidate]:
+def _apple(package: DriverPackage, family: str | None) -> Iterator[_Candidate]:
     yield "apple-g13g", DRM_SHIM, "libasahi_noop_drm_shim.so", {}
 
 
-def _intel(package: DriverPackage) -> Iterator[_Candidate]:
+def _intel(package: DriverPackage, family: str | None) -> Iterator[_Candidate]:
     for gpu in INTEL:
         yield gpu.family, DRM_SHIM, "libintel_noop_drm_shim.so", {"INTEL_STUB_GPU_PLATFORM": gpu.names[0]}
 
 
-def _intel_old(package: DriverPackage) -> Iterator[_Candidate]:
+def _intel_old(package: DriverPackage, family: str | None) -> Iterator[_Candidate]:
     for gpu in INTEL_OLD:
         yield gpu.family, DRM_SHIM, "libintel_noop_drm_shim.so", {"INTEL_STUB_GPU_PLATFORM": gpu.names[0]}
 
 
-def _software(package: DriverPackage) -> Iterator[_Candidate]:
+def _software(package: DriverPackage, family: str | None) -> Iterator[_Candidate]:
     yield "software-lavapipe", SOFTWARE, "", {}
 
 
