@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import fields, replace
 
 import pytest
@@ -79,7 +80,9 @@ def test_versions(text: str, value: int) -> None:
 @pytest.mark.spec("EP-49")
 @pytest.mark.parametrize(
     "text",
-    ["", " ", ".", "1.", ".1", "1..2", "1.2.3.4.5", "65536.0", "1.65536", "-1", "+1", "1.-1", "18446744073709551616", "0x", "0x1.2", "0x10000000000000000", "v1",
+    ["", " ", ".", "1.", ".1", "1..2", "1.2.3.4.5", "65536.0", "1.65536", "-1", "+1", "1.-1", "18446744073709551616",
+     "0x", "0x1.2", "v1",
+     "0x10000000000000000",
      "1,0", "1 .0", "１.0", "²", "1e3", "1_0", "9" * 5000, "1." + "9" * 5000],
 )  # fmt: skip
 def test_other_texts_are_no_versions(text: str) -> None:
@@ -105,7 +108,5 @@ def test_parts_stand_from_the_most_significant_on(parts: list[int]) -> None:
 
 @given(st.text(max_size=40))
 def test_any_text_is_a_64_bit_version_or_refused(text: str) -> None:
-    try:
+    with contextlib.suppress(InvalidArgumentError):
         assert 0 <= parse_version(text) < 2**64
-    except InvalidArgumentError:
-        pass

@@ -66,8 +66,8 @@ class Kiln:
     def start(self, *arguments: object, **options: Any) -> subprocess.Popen[str]:
         environment = self.environment | options.pop("environment", {})
         return subprocess.Popen(
-            [*KILN, *map(str, arguments)], cwd=self.folder, env=environment, text=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, **options,
+            [*KILN, *map(str, arguments)], cwd=self.folder, env=environment, encoding="utf-8", errors="surrogateescape",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, **options,
         )  # fmt: skip
 
     def __call__(self, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:

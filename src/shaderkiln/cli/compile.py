@@ -16,6 +16,7 @@ from shaderkiln.cli.output import (
     EXIT_NOT_ALL_GOOD,
     PATH,
     ProgressLine,
+    json_line,
     json_option,
     stop_on_interrupt,
     time_text,
@@ -233,7 +234,7 @@ class VerdictWriter:
         if self._file or self.as_json:
             record = {"type": "verdict", "family": self.family} | msgspec.to_builtins(verdict)
             if self._file:
-                self._file.write(msgspec.json.encode(record) + b"\n")
+                self._file.write(json_line(record))
             if self.as_json:
                 write_json(record)
         if not self.as_json and verdict.outcome in SHOWN:

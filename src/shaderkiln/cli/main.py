@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
@@ -76,6 +77,10 @@ def main() -> None:
     # Nothing here makes garbage in cycles worth looking for after every 700 objects.
     gc.set_threshold(50_000, 20, 20)
     arguments = sys.argv[1:]
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets its number; it is no reason to fail.
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
     try:
         kiln.main(arguments, prog_name="kiln", standalone_mode=False)
     except click.ClickException as error:

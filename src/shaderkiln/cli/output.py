@@ -76,7 +76,17 @@ def show_error(error: ShaderkilnError, *, as_json: bool) -> None:
 
 def write_json(value: Any) -> None:
     """One line of JSON to stdout."""
-    sys.stdout.write(msgspec.json.encode(value, enc_hook=_jsonable).decode() + "\n")
+    sys.stdout.write(json_line(value).decode())
+
+
+def json_line(value: Any) -> bytes:
+    """One line of JSON. Bytes of file names that are no UTF-8 come out as Python escapes them: \\udc80 to \\udcff."""
+    try:
+        return msgspec.json.encode(value, enc_hook=_jsonable) + b"\n"
+    except UnicodeEncodeError:
+        import json
+
+        return json.dumps(value, default=_jsonable).encode() + b"\n"
 
 
 def _jsonable(value: Any) -> Any:
