@@ -284,9 +284,10 @@ class WorkerPool:
             elif isinstance(answer, Failed) and not answer.request:
                 continue  # an object that could not be defined: the pipelines that need it fail and say so
             else:
-                request, task = slot.queue.popleft()
-                if answer.request != request:
-                    raise DriverError(f"the worker answered request {answer.request} while {request} was in hand")
+                if not slot.queue or answer.request != slot.queue[0][0]:
+                    in_hand = slot.queue[0][0] if slot.queue else "none"
+                    raise DriverError(f"the worker answered request {answer.request} while {in_hand} was in hand")
+                _, task = slot.queue.popleft()
                 slot.completed += 1
                 now = time.monotonic()
                 self._busy_seconds += now - slot.in_hand_since
