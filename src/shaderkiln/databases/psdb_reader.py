@@ -432,9 +432,9 @@ class _Reading:
             raise CacheCorruptError(f"{self._database.path}: damaged: {error}") from error
 
 
-def connect(path: Path, *, immutable: bool = False, create: bool = False) -> apsw.Connection:
-    """A connection that trusts nothing in the file. Raises apsw errors."""
-    flags = apsw.SQLITE_OPEN_URI | (apsw.SQLITE_OPEN_READONLY if immutable else apsw.SQLITE_OPEN_READWRITE)
+def connect(path: Path, *, immutable: bool = False, create: bool = False, read_only: bool = False) -> apsw.Connection:
+    """A connection that trusts nothing in the file. ``immutable`` implies ``read_only``. Raises apsw errors."""
+    flags = apsw.SQLITE_OPEN_URI | (apsw.SQLITE_OPEN_READONLY if immutable or read_only else apsw.SQLITE_OPEN_READWRITE)
     if create:
         flags |= apsw.SQLITE_OPEN_CREATE
     name = quote_from_bytes(os.fsencode(path.absolute()))
