@@ -54,7 +54,10 @@ STAGE_OF_VISIBILITY = {
     ShaderVisibility.AMPLIFICATION: 0x40,
     ShaderVisibility.MESH: 0x80,
 }
-"""VkShaderStageFlagBits; ALL is also visible to compute shaders (0x20)."""
+"""VkShaderStageFlagBits."""
+
+ALL_STAGES = 0x3FFF
+"""VkShaderStageFlags of the visibility ALL: graphics, compute, mesh and ray tracing stages."""
 
 _DENIED = {
     RootSignatureFlag.DENY_VERTEX_SHADER_ROOT_ACCESS: 0x1,
@@ -160,8 +163,8 @@ _COUNTER = 2
 
 
 def visible_stages(visibility: ShaderVisibility, flags: RootSignatureFlag) -> int:
-    """VkShaderStageFlags of a parameter: graphics, mesh and compute stages without those that ``flags`` deny access."""
-    stages = STAGE_OF_VISIBILITY.get(visibility, 0xFF)
+    """VkShaderStageFlags of a parameter, without those that ``flags`` deny access; intersect with what the device knows."""
+    stages = STAGE_OF_VISIBILITY.get(visibility, ALL_STAGES)
     for flag, stage in _DENIED.items():
         if flags & flag:
             stages &= ~stage

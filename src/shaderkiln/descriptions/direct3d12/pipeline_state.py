@@ -105,19 +105,22 @@ class PipelineStateStream(Struct, frozen=True, kw_only=True, tag_field="class"):
     @property
     def kind(self) -> PipelineStateKind:
         """``compute`` with a compute shader, ``mesh`` with a mesh or amplification shader, else ``graphics``."""
-        if self.cs is not None:
+        if self.cs:
             return "compute"
-        return "graphics" if self.ms is None and self.as_ is None else "mesh"
+        return "mesh" if self.ms or self.as_ else "graphics"
 
     @property
     def root_signature_blob(self) -> bytes | None:
         """The root signature that the stream itself names, whichever subobject holds it."""
-        return self.root_signature if self.root_signature is not None else self.serialized_root_signature
+        return self.root_signature or self.serialized_root_signature or None
 
     def shaders(self) -> dict[str, bytes]:
-        """The shaders that the stream has by stage: ``vs``, ``hs``, ``ds``, ``gs``, ``as``, ``ms``, ``ps``, ``cs``."""
-        found = {field.rstrip("_"): getattr(self, field) for field in _STAGES}
-        return {stage: code for stage, code in found.items() if code is not None}
+        """The shaders that the stream has by stage: ``vs``, ``hs``, ``ds``, ``gs``, ``as``, ``ms``, ``ps``, ``cs``.
+
+        Bytecode of no length is no shader, here and everywhere.
+        """
+        found = {field.rstrip("_"): getattr(self, field) for field in STAGE_FIELDS}
+        return {stage: code for stage, code in found.items() if code}
 
     def with_psdb(
         self,
@@ -176,7 +179,7 @@ def _or(value: Any, default: Any) -> Any:
     return default if value is None else value
 
 
-_STAGES: Final = ("vs", "hs", "ds", "gs", "as_", "ms", "ps", "cs")
+STAGE_FIELDS: Final = ("vs", "hs", "ds", "gs", "as_", "ms", "ps", "cs")
 _T: Final = PipelineStateSubobjectType
 _FORMS: Final[dict[PipelineStateSubobjectType, tuple[str, type]]] = {
     _T.DEPTH_STENCIL: ("depth_stencil", DepthStencilDesc),
@@ -197,7 +200,7 @@ _CLASSES: Final[dict[PipelineStateSubobjectType, type | tuple[type, ...]]] = {
     _T.SAMPLE_DESC: SampleDesc,
     _T.VIEW_INSTANCING: ViewInstancingDesc,
     _T.PSDB: ShaderCacheSessionSubobjectDesc,
-    **{_T[stage.rstrip("_").upper()]: bytes for stage in _STAGES},
+    **{_T[stage.rstrip("_").upper()]: bytes for stage in STAGE_FIELDS},
     **{type_: form for type_, (_, form) in _FORMS.items()},
 }
 _FIELDS: Final[dict[PipelineStateSubobjectType, str]] = {
