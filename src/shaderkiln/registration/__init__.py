@@ -1,0 +1,1 @@
+"""Which applications have precompiled shaders on this machine (EP-50): ``installer`` writes it, ``explorer`` reads it."""
