@@ -213,8 +213,8 @@ def explain_apt_failure(messages: str, what: str) -> str:
 class PrivateApt:
     """apt with a state of its own in ``folder``. Kept between calls, an interrupted download goes on where it stopped."""
 
-    def __init__(self, folder: Path, sources: Sequence[AptSource]) -> None:
-        """Raises FetchError where the machine has no apt or dpkg."""
+    def __init__(self, folder: Path, sources: Sequence[AptSource], installed: Sequence[str] = OF_THE_SYSTEM) -> None:
+        """``installed``: packages that count as installed. Raises FetchError where the machine has no apt or dpkg."""
         for tool in ("apt-get", "apt-cache", "dpkg", "dpkg-deb"):
             if not shutil.which(tool, path=_tool_path(os.environ)):
                 raise FetchError(
@@ -225,7 +225,7 @@ class PrivateApt:
         for name in ("lists/partial", "cache/archives/partial", "log"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         self.architecture = _run_tool(["dpkg", "--print-architecture"], "asking dpkg for the architecture").strip()
-        (folder / "status").write_text("".join(_INSTALLED.format(name, self.architecture) for name in OF_THE_SYSTEM))
+        (folder / "status").write_text("".join(_INSTALLED.format(name, self.architecture) for name in installed))
         (folder / "apt.sources").write_text(format_deb822_sources(sources, self.architecture))
         (folder / "apt.conf").write_text(_APT_CONFIGURATION)
 
@@ -246,7 +246,7 @@ class PrivateApt:
         return result.returncode == 0
 
     def closure(self, suite: str, packages: Sequence[str]) -> tuple[DebFile, ...]:
-        """The packages and all that they depend on, beyond OF_THE_SYSTEM, without the NOT_UNPACKED ones."""
+        """The packages and all that they depend on, beyond the installed ones, without the NOT_UNPACKED ones."""
         arguments = ["install", "--print-uris", "-o", "Acquire::ForceHash=SHA256", "-qq", "-t", suite, *packages]
         files = parse_print_uris(self._apt_get(arguments, f"resolving {' '.join(packages)}"))
         return tuple(sorted((f for f in files if not NOT_UNPACKED.fullmatch(f.name)), key=lambda f: f.name))

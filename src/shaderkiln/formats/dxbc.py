@@ -10,11 +10,12 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 
 from shaderkiln.errors import DamagedInputError, InvalidArgumentError
 
 MAGIC = b"DXBC"
-MAXIMUM_BYTES = 64 << 20
+MAXIMUM_BYTES = 16 << 20
 """Longer containers are refused, so that memory stays bounded."""
 MAXIMUM_PARTS = 256
 NO_DIGEST = bytes(16)
@@ -213,7 +214,7 @@ def parse(data: bytes) -> Container:
         taken.append((offset, end))
         parts.append(Part(name.decode("ascii"), bytes(data[offset + _PART.size : end])))
     taken.sort()
-    for (_, end), (start, _) in zip(taken, taken[1:], strict=False):
+    for (_, end), (start, _) in pairwise(taken):
         if start < end:
             raise DamagedInputError(f"DXBC: two parts overlap at offset {start}")
     return Container(digest, tuple(parts))
@@ -286,7 +287,7 @@ _SINES = (
 
 def _steps() -> tuple[tuple[int, int, int], ...]:
     """For each of the 64 steps: word of the block, left rotation, constant (RFC 1321, section 3.4)."""
-    words = [i for i in range(16)] + [(5 * i + 1) % 16 for i in range(16)]
+    words = [*range(16)] + [(5 * i + 1) % 16 for i in range(16)]
     words += [(3 * i + 5) % 16 for i in range(16)] + [7 * i % 16 for i in range(16)]
     return tuple((words[i], _SHIFTS[i // 16][i % 4], _SINES[i]) for i in range(64))
 

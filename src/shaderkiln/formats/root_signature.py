@@ -298,7 +298,9 @@ class _Reader:
         return DescriptorRange(kind, count, register, space, DescriptorRangeFlag(0 if old else rest[0]), rest[-1])
 
     def _sampler(self, version: RootSignatureVersion, at: int, index: int) -> StaticSampler:
-        f, u, v, w, bias, anisotropy, comparison, color, low, high, register, space, visible = _SAMPLER.unpack_from(self.data, at)
+        f, u, v, w, bias, anisotropy, comparison, color, low, high, register, space, visible = _SAMPLER.unpack_from(
+            self.data, at
+        )
         flags = self._unpack("<I", at + 52, "sampler flags")[0] if version is RootSignatureVersion.V1_2 else 0
         visibility = self._visibility(visible, f"static sampler {index}")
         return StaticSampler(

@@ -42,6 +42,9 @@ ROOT_SET, TABLE_SET, SAMPLER_SET, STATIC_SAMPLER_SET = 0, 1, 2, 3
 UNBOUNDED_COUNT = 65536
 """Descriptors of a binding that stands for a range without end."""
 
+SPLIT_COUNT = 1024
+"""Longest range whose registers get bindings of their own."""
+
 PUSH_CONSTANT_BYTES = 256
 """Bytes of push constants that drivers of today have at least, but Vulkan 1.3 promises 128 only."""
 
@@ -171,11 +174,15 @@ def visible_stages(visibility: ShaderVisibility, flags: RootSignatureFlag) -> in
     return stages
 
 
-def binding_layout(signature: RootSignature, push_constant_bytes: int = PUSH_CONSTANT_BYTES) -> BindingLayout:
-    """The layout of a valid root signature. The same root signature always gives the same layout.
+def binding_layout(
+    signature: RootSignature, push_constant_bytes: int = PUSH_CONSTANT_BYTES, arrays: bool = True
+) -> BindingLayout:
+    """The layout of a valid root signature. The same arguments always give the same layout.
 
-    Root constants that do not fit into ``push_constant_bytes`` are uniform buffers of set 0. Raises InvalidArgumentError for a
-    local root signature: its arguments lie in shader records, not in sets.
+    Root constants that do not fit into ``push_constant_bytes`` are uniform buffers of set 0. Without ``arrays`` each register of
+    a range that has an end, of at most ``SPLIT_COUNT``, has bindings of its own: for translators that know no arrays of
+    descriptors (``Translator.has_arrays``). Raises InvalidArgumentError for a local root signature: its arguments lie in shader
+    records, not in sets.
     """
     if signature.flags & RootSignatureFlag.LOCAL_ROOT_SIGNATURE:
         raise InvalidArgumentError("a local root signature has no pipeline layout of its own")
@@ -214,11 +221,13 @@ def binding_layout(signature: RootSignature, push_constant_bytes: int = PUSH_CON
             case DescriptorTable():
                 for index, (r, offset) in enumerate(zip(parameter.ranges, parameter.offsets(), strict=True)):
                     target = SAMPLER_SET if r.type is DescriptorRangeType.SAMPLER else TABLE_SET
-                    for place, kind in enumerate(_KINDS[r.type]):
-                        add(
-                            target, kind, r.type, r.base_register, r.space, parameter.visibility, number, r.count, index,
-                            offset, place == _COUNTER,
-                        )  # fmt: skip
+                    parts, count = (1, r.count) if arrays or r.count > SPLIT_COUNT else (r.count, 1)
+                    for part in range(parts):
+                        for place, kind in enumerate(_KINDS[r.type]):
+                            add(
+                                target, kind, r.type, r.base_register + part, r.space, parameter.visibility, number, count,
+                                index, offset + part, place == _COUNTER,
+                            )  # fmt: skip
     for number, constants in overflow:
         add(
             ROOT_SET, BindingKind.UNIFORM_BUFFER, DescriptorRangeType.CBV, constants.register, constants.space,

@@ -1,0 +1,61 @@
+"""The translator's process: ``python -m shaderkiln.shaders.worker FD LIBRARY [MEMORY]``.
+
+It says ``Hello``, then answers each request on the socket FD with ``Done`` until the other end closes. A translation that takes
+longer than its request allows ends the process (SIGALRM), also where its parent is gone. MEMORY limits private data, in bytes.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+from shaderkiln.shaders.messages import Done, Hello, decode_request, receive_payload, send
+from shaderkiln.shaders.vkd3d import Vkd3dShader
+
+_OUT_OF_MEMORY = -2
+"""VKD3D_ERROR_OUT_OF_MEMORY"""
+
+
+def serve(connection: socket.socket, library: Vkd3dShader) -> None:
+    """Answer until the connection ends."""
+    send(connection, Hello(library.name, library.sources))
+    while (payload := receive_payload(connection)) is not None:
+        request = decode_request(payload)
+        # The default action of SIGALRM ends the process, also in the middle of the library.
+        signal.alarm(max(1, request.seconds))
+        try:
+            answer = library.translate(request)
+        except MemoryError:
+            answer = Done(_OUT_OF_MEMORY, b"", "the translator has no memory left", 0.0)
+        signal.alarm(0)
+        send(connection, answer)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """``FD LIBRARY [MEMORY]``"""
+    if len(arguments) not in (2, 3):
+        sys.stderr.write("usage: python -m shaderkiln.shaders.worker FD LIBRARY [MEMORY]\n")
+        return 2
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        library = Vkd3dShader(arguments[1])
+    except OSError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    if len(arguments) == 3:
+        resource.setrlimit(resource.RLIMIT_DATA, (int(arguments[2]), int(arguments[2])))
+    with socket.socket(fileno=int(arguments[0])) as connection:
+        # Without a parent nobody waits for an answer.
+        with suppress(ConnectionError):
+            serve(connection, library)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
