@@ -77,7 +77,7 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
         if pipelines:
             row = {"type": "pipeline", "pipeline": name, "kind": kind, "object_key": key, "needs": [text for _, text in wanted]}
             rows.append(row)
-    entries = {tag.name.lower().replace("_", " "): count for tag, count in archive.counts().items()}
+    entries = {tag.name.lower().replace("_", " "): count for tag, count in archive.counts().items() if count}
     shaders = archive.counts().get(Tag.SHADER_MODULE, 0)
     shader_bytes = sum(archive.raw_size(Tag.SHADER_MODULE, hash) for hash in archive.hashes(Tag.SHADER_MODULE))
     damage = [str(item) for item in archive.damage]
@@ -102,7 +102,7 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
     click.echo(f"robustness   {robust or 'none'}")
     click.echo(f"pipelines    {', '.join(f'{count} {kind}' for kind, count in kinds.items()) or 'none'}")
     click.echo(f"shaders      {shaders} modules, {size_text(shader_bytes)}")
-    click.echo("entries      " + ", ".join(f"{count} {name}" for name, count in entries.items()))
+    click.echo(f"entries      {', '.join(f'{count} {name}' for name, count in entries.items()) or 'none'}")
     if needs:
         table = [
             [kind, name, str(count)] for (kind, name), count in sorted(needs.items(), key=lambda item: (item[0][0], -item[1]))
@@ -125,6 +125,7 @@ def vulkan_version(version: int) -> str:
 
 def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -> None:
     """Identity, groups, values, sizes, de-duplication, the poison list, and the driver's statistics where they are stored."""
+    from shaderkiln.compilers.verdicts import signal_name
     from shaderkiln.keys import ValueType
 
     identity, application = database.identity, database.application
@@ -141,7 +142,9 @@ def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -
         record = {
             "type": "psdb", "file": str(database.path), "identity": as_dict(identity), "application": as_dict(application),
             "groups": dict(kinds), "statistics": msgspec.to_builtins(statistics, str_keys=True),
-            "poison": [{"pipeline": p.name, "kind": p.kind, "outcome": str(p.outcome), "signal": p.signal} for p in poison],
+            "poison": [
+                {"pipeline": p.name, "kind": p.kind, "outcome": str(p.outcome), "signal": signal_name(p.signal)} for p in poison
+            ],
         }  # fmt: skip
         write_json(record)
         return
@@ -184,7 +187,9 @@ def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -
         listed = [[value.key.hex(), ValueType(value.type).name, size_text(value.size)] for value in database.values()]
         print_table("", ["value key", "type", "size"], listed, right=(2,))
     for entry in poison:
-        click.echo(f"poison       {entry.outcome} {entry.kind} {entry.name} (signal {entry.signal}) in {entry.driver_build}")
+        ending = signal_name(entry.signal) if entry.outcome == "crashed" else ""
+        text = f"{entry.outcome} {entry.kind} {entry.name}{f' with {ending}' if ending else ''}"
+        click.echo(f"poison       {text} in {entry.driver_build}")
 
 
 def _sharing(database: Psdb) -> tuple[int, int]:

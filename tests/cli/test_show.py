@@ -1,0 +1,146 @@
+"""``kiln show``, ``isa``, ``merge`` and ``salvage``: what they say about captures and PSDBs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from job_support import name, write_capture
+from toy_plugin import Kiln
+
+from shaderkiln.databases.fossilize import ArchiveWriter, FossilizeArchive
+from shaderkiln.descriptions.capture import Capture
+from shaderkiln.formats.fossilize import Tag
+
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+
+
+@pytest.fixture
+def built(kiln: Kiln, tmp_path: Path) -> Path:
+    """A PSDB with three groups, of which two have equal parts, and one poison entry; ``game.foz`` lies beside its folder."""
+    write_capture(tmp_path / "game.foz", ["code a", "code b", "other c", "crash SIGSEGV"])
+    assert kiln("compile", "game.foz", "-f", "toy-one", "-o", "out", "--perf").returncode == 1
+    return tmp_path / "out" / "game.toy-one.psdb"
+
+
+def test_a_capture_for_people_and_programs(kiln: Kiln) -> None:
+    with Capture.open(SAMPLES / "samples.foz") as capture:
+        kinds = Counter(kind for kind, _ in capture.pipelines())
+        names = {f"{hash:016x}" for _, hash in capture.pipelines()}
+    *rows, record = kiln.records("show", SAMPLES / "samples.foz", "--pipelines")
+    assert {row["pipeline"] for row in rows} == names
+    assert all(len(row["object_key"]) == 64 for row in rows)
+    assert record["type"] == "capture"
+    assert record["pipelines"] == dict(kinds)
+    assert record["damage"] == record["damaged_pipelines"] == []
+    assert record["application"]["name"] == "Shaderkiln samples"
+    assert record["file_bytes"] == (SAMPLES / "samples.foz").stat().st_size
+    assert record["needs"]["capability Tessellation"] == sum("Tessellation" in row["needs"] for row in rows) > 0
+    shown = kiln("show", SAMPLES / "samples.foz").stdout
+    assert f"pipelines    {kinds['graphics']} graphics, {kinds['compute']} compute" in shown
+    assert " 0 " not in shown.splitlines()[6]
+
+
+def test_a_capture_without_pipelines(kiln: Kiln, tmp_path: Path) -> None:
+    with ArchiveWriter.create(tmp_path / "nothing.foz"):
+        pass
+    done = kiln("show", "nothing.foz")
+    assert done.returncode == 0
+    assert "pipelines    none" in done.stdout
+    assert "application  (no name), engine (no name)" in done.stdout
+    assert kiln("compile", "nothing.foz", "-f", "toy-one", "-o", "out").returncode == 0
+
+
+def test_damage_of_a_capture_is_shown(kiln: Kiln, tmp_path: Path) -> None:
+    path = write_capture(tmp_path / "game.foz", ["code a", "code b"])
+    data = bytearray(path.read_bytes())
+    data[data.index(b"%024x%016x" % (Tag.COMPUTE_PIPELINE, 0x1001)) + 40 + 16 + 8] ^= 0xFF
+    path.write_bytes(data)
+    (record,) = kiln.records("show", "game.foz")
+    assert len(record["damaged_pipelines"]) == 2  # one has no SPIR-V, the other is damaged
+    assert any("checksum" in text for text in record["damaged_pipelines"])
+    assert "damaged: compute 0000000000001001: " in kiln("show", "game.foz").stdout
+
+
+def test_a_psdb_for_people(kiln: Kiln, built: Path) -> None:
+    shown = kiln("show", built, "--pipelines", "--values").stdout
+    for text in (
+        "PSDB, format 1, ", "family       toy-one (vendor 0xabcd, device 0x0001)", "driver       toy, toy 2.1",
+        "ABI          2.1.0.0, pipeline-binary, 64 bits", "application  Toy Town, engine Toy Engine", "groups       3: 3 compute",
+        "values       5 OBJECT_CODE", "values       3 PERFORMANCE_DATA",
+        "sharing      6 value references by groups, 5 distinct values",
+        "poison       crashed compute 0000000000001003 with SIGSEGV in toy 2.1", "Letters 7", name(2),
+    ):  # fmt: skip
+        assert text in shown, text
+
+
+def test_a_psdb_for_programs(kiln: Kiln, built: Path) -> None:
+    records = kiln.records("show", built, "--pipelines", "--values")
+    pipelines = {record["pipeline"]: record for record in records if record["type"] == "pipeline"}
+    values = [record for record in records if record["type"] == "value"]
+    assert set(pipelines) == set(map(name, range(3)))
+    assert pipelines[name(0)]["bytes"] == len(b"code of code a") + len(b"part of code")
+    assert pipelines[name(0)]["statistics"][0]["statistics"] == {"Letters": 6}
+    assert pipelines[name(0)]["values"][1] == pipelines[name(1)]["values"][1]
+    assert Counter(value["value_type"] for value in values) == {"OBJECT_CODE": 5, "PERFORMANCE_DATA": 3}
+    assert {key for each in pipelines.values() for key in each["values"]} <= {value["key"] for value in values}
+    summary = records[-1]
+    assert (summary["type"], summary["groups"], summary["statistics"]["values"]) == ("psdb", {"compute": 3}, 8)
+    assert summary["poison"] == [{"pipeline": name(3), "kind": "compute", "outcome": "crashed", "signal": "SIGSEGV"}]
+    assert summary["identity"]["driver_build"] == "toy 2.1"
+
+
+def test_disassembly_and_statistics_of_one_pipeline(kiln: Kiln, built: Path) -> None:
+    done = kiln("isa", built, name(2))
+    assert done.returncode == 0
+    assert f"compute pipeline {name(2)} for toy-one, toy 2.1" in done.stdout
+    assert "== toy main: the only stage, subgroup size 8" in done.stdout
+    assert "Letters: 7" in done.stdout
+    assert done.stdout.endswith("-- Toy assembly: the text itself\nother c\n")
+    assert "Toy assembly" not in kiln("isa", built, name(2), "--statistics-only").stdout
+    (record,) = kiln.records("isa", built, name(2))
+    assert record["executables"][0]["representations"] == {"Toy assembly": "other c\0"}
+
+
+def test_disassembly_of_many_or_none(kiln: Kiln, built: Path) -> None:
+    assert kiln("isa", built, "0000").returncode == 2
+    assert kiln("isa", built, "f").returncode == 3
+
+
+def test_merging_counts_every_entry(kiln: Kiln, tmp_path: Path) -> None:
+    write_capture(tmp_path / "one.foz", ["code a", "code b"])
+    write_capture(tmp_path / "two.foz", ["code a", "code c", "code d"])
+    done = kiln("merge", "one.foz", "two.foz", "-o", "all.foz")
+    # one: application, layout, two modules, two pipelines; two differs in the module and is equal in the pipeline of number 1.
+    assert done.returncode == 1
+    assert "one.foz: 6 entries: 6 kept, 0 duplicate\n" in done.stdout
+    assert "two.foz: 8 entries: 2 kept, 5 duplicate, 1 conflicting\n" in done.stdout
+    assert "two.foz: left out shader_module 0000000000002001: differs from that of one.foz" in done.stdout
+    with FossilizeArchive.open(tmp_path / "all.foz") as archive:
+        assert len(archive) == 8
+    again = kiln("merge", "one.foz", "one.foz", "-o", "same.foz")
+    assert again.returncode == 0
+    assert "one.foz: 6 entries: 0 kept, 6 duplicate" in again.stdout
+
+
+def test_salvage_keeps_what_is_good_and_names_the_rest(kiln: Kiln, tmp_path: Path) -> None:
+    path = write_capture(tmp_path / "game.foz", ["code a", "code b"])
+    data = bytearray(path.read_bytes())
+    at = data.index(b"%024x%016x" % (Tag.SHADER_MODULE, 0x2001))
+    data[at + 40 + 16 + 8] ^= 0xFF
+    path.write_bytes(data)
+    *ledgers, summary = kiln.records("salvage", "game.foz", "-o", "good.foz", code=1)
+    (ledger,) = ledgers
+    assert (ledger["entries"], ledger["kept"], ledger["dropped"]) == (6, 5, 1)
+    assert "shader_module 0000000000002001" in ledger["damage"][0]
+    assert (summary["entries"], summary["bytes"]) == (5, (tmp_path / "good.foz").stat().st_size)
+    assert path.read_bytes() == data
+    shown = kiln("salvage", "game.foz", "-o", "good.foz")
+    assert "game.foz: 6 entries: 5 kept, 0 duplicate, 1 dropped" in shown.stdout
+    sound = kiln("salvage", "good.foz", "-o", "better.foz")
+    assert sound.returncode == 0
+    assert (tmp_path / "better.foz").read_bytes() == (tmp_path / "good.foz").read_bytes()
+    with FossilizeArchive.open(tmp_path / "good.foz") as archive:
+        assert archive.contains(Tag.SHADER_MODULE, 0x2000)
+        assert not archive.contains(Tag.SHADER_MODULE, 0x2001)
