@@ -38,9 +38,9 @@ KIND_TAGS: Final[dict[PipelineKind, Tag]] = {
 }
 MAX_PIPELINE_DEPTH: Final = 64
 """Longest chain of pipelines that refer to base pipelines or libraries."""
-CACHE_SIZE: Final = 64 << 20
+CACHE_SIZE: Final = 8 << 20
 """Bytes of payloads whose objects are kept for the next pipelines."""
-KNOWN_DIGESTS: Final = 1 << 16
+KNOWN_DIGESTS: Final = 1 << 13
 """Digests of objects that are kept."""
 
 _HANDLE_TAGS: Final[dict[type[Handle], Tag]] = {
