@@ -185,7 +185,7 @@ class LivePsdb:
         try:
             if not read_only:
                 database._file = note_live(path)
-                database._raise_limit(maximum_size)
+                database.raise_limit(maximum_size)
                 if reserve:
                     database._reserve(maximum_size)
         except BaseException:
@@ -425,7 +425,8 @@ class LivePsdb:
         self._connection.cursor().executemany("UPDATE entries SET clock = ? WHERE key = ?", zip(numbers, keys, strict=True))
         self._write_state(state, clock=state.clock + len(keys))
 
-    def _raise_limit(self, maximum_size: int) -> None:
+    def raise_limit(self, maximum_size: int) -> None:
+        """Raise the stored limit to that many bytes of all values; one that is larger stays. Raises as ``store``."""
         if maximum_size > self.state().maximum_size:
             with self._writing() as state:
                 if maximum_size > state.maximum_size:

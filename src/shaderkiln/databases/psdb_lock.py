@@ -94,3 +94,54 @@ class FileLock:
             self._path.unlink(missing_ok=True)
             os.close(self._descriptor)
             self._descriptor = None
+
+
+class SharedLock:
+    """A lock that many processes hold at once, or one alone; the system frees it when a process ends, however it ends.
+
+    Where the folder cannot be written to nothing is locked, and nobody is alone.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def take(self) -> bool:
+        """True with the lock held alone; False with it shared, since others hold it. Raises OSError."""
+        if self._descriptor is not None:
+            return self._try_alone(self._descriptor)
+        while True:
+            try:
+                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except OSError as error:
+                if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                    return False
+                raise
+            alone = self._try_alone(descriptor)
+            # Its last holder may have unlinked it between our open and our lock.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), self._path.stat()):
+                    self._descriptor = descriptor
+                    return alone
+            os.close(descriptor)
+
+    def share(self) -> None:
+        """Let others in."""
+        if self._descriptor is not None:
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+
+    def release(self) -> None:
+        """Give the lock up; the last holder removes the file."""
+        if self._descriptor is not None:
+            if self._try_alone(self._descriptor):
+                self._path.unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _try_alone(self, descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            return False
+        return True
