@@ -22,6 +22,7 @@ from shaderkiln.descriptions.direct3d12.pipeline_state import STAGE_FIELDS, Pipe
 from shaderkiln.descriptions.direct3d12.psdb_subobject import ShaderCacheSessionSubobjectDesc
 from shaderkiln.descriptions.direct3d12.state_object import (
     COLLECTIONS,
+    PROGRAM_STATES,
     DxilLibrary,
     DxilSubobjectToExportsAssociation,
     ExistingCollectionByKey,
@@ -36,49 +37,12 @@ from shaderkiln.descriptions.direct3d12.state_object import (
     StateObjectDesc,
     StateSubobject,
     SubobjectToExportsAssociation,
-    references,
 )
-from shaderkiln.descriptions.direct3d12.states import (
-    BlendDesc,
-    DepthStencilDesc,
-    DepthStencilDesc1,
-    DepthStencilFormat,
-    IbStripCutValue,
-    InputLayoutDesc,
-    NodeMask,
-    PipelineFlags,
-    PrimitiveTopologyDesc,
-    RasterizerDesc2,
-    RenderTargetFormats,
-    SampleDesc,
-    SampleMask,
-    StreamOutputDesc,
-    ViewInstancingDesc,
-)
-from shaderkiln.descriptions.direct3d12.states import DepthStencilDesc2 as _DepthStencilDesc2
+from shaderkiln.descriptions.direct3d12.states import BlendDesc, DepthStencilDesc, DepthStencilDesc1, NodeMask
 from shaderkiln.errors import InvalidArgumentError
 from shaderkiln.keys import ObjectKey
 
 PREFIX: Final = b"shaderkiln direct3d12 object 1\0"
-
-STATE_CLASSES: Final = (
-    StreamOutputDesc,
-    BlendDesc,
-    SampleMask,
-    RasterizerDesc2,
-    DepthStencilDesc,
-    DepthStencilDesc1,
-    _DepthStencilDesc2,
-    InputLayoutDesc,
-    IbStripCutValue,
-    PrimitiveTopologyDesc,
-    RenderTargetFormats,
-    DepthStencilFormat,
-    SampleDesc,
-    PipelineFlags,
-    ViewInstancingDesc,
-)
-"""Subobjects that mean nothing by themselves, only to the programs and exports that they belong to."""
 
 
 def object_key(
@@ -124,23 +88,22 @@ def _stream(desc: PipelineStateStream) -> list[Any]:
 
 
 def _state_object(desc: StateObjectDesc, collections: Mapping[bytes, bytes]) -> list[Any]:
-    digests: dict[int, bytes] = {}
-    waiting: set[int] = set()
-
-    def digest(index: int) -> bytes:
-        if index not in digests:
+    def digest(subobject: StateSubobject) -> bytes:
+        if isinstance(subobject, GenericProgram):
+            states = _stream(desc.states_of(subobject))
+            return _digest([int(subobject.subobject_type), subobject.program_name, sorted(set(subobject.exports)), states])
+        if isinstance(subobject, SubobjectToExportsAssociation):
+            index = subobject.subobject
             if not 0 <= index < len(desc.subobjects):
                 raise InvalidArgumentError(f"subobjects[{index}] is referred to and not there")
-            if index in waiting:
-                raise InvalidArgumentError(f"subobjects[{index}] refers to itself")
-            waiting.add(index)
-            subobject = desc.subobjects[index]
-            targets = sorted({digest(target) for target in references(subobject)})
-            digests[index] = _digest(_subobject(subobject, targets, collections))
-        return digests[index]
+            target = desc.subobjects[index]
+            if isinstance(target, SubobjectToExportsAssociation):
+                raise InvalidArgumentError(f"subobjects[{index}] is an association, which nothing can be associated with")
+            return _digest([int(subobject.subobject_type), digest(target), sorted(set(subobject.exports))])
+        return _digest(_subobject(subobject, collections))
 
-    counting = (index for index, subobject in enumerate(desc.subobjects) if _counts(subobject))
-    return [int(desc.type), sorted({digest(index) for index in counting})]
+    counting = filter(_counts, desc.subobjects)
+    return [int(desc.type), sorted(set(map(digest, counting)))]
 
 
 def _counts(subobject: StateSubobject) -> bool:
@@ -148,10 +111,10 @@ def _counts(subobject: StateSubobject) -> bool:
         return _folded(subobject.node_mask) != 0
     if isinstance(subobject, StateObjectConfig):
         return bool(subobject.flags)
-    return not isinstance(subobject, (ShaderCacheSessionSubobjectDesc, *STATE_CLASSES))
+    return not isinstance(subobject, (ShaderCacheSessionSubobjectDesc, *PROGRAM_STATES))
 
 
-def _subobject(subobject: Any, targets: list[bytes], collections: Mapping[bytes, bytes]) -> list[Any]:
+def _subobject(subobject: Any, collections: Mapping[bytes, bytes]) -> list[Any]:
     if isinstance(subobject, (GlobalSerializedRootSignature, LocalSerializedRootSignature)):
         is_global = isinstance(subobject, GlobalSerializedRootSignature)
         subobject = GlobalRootSignature(subobject.blob) if is_global else LocalRootSignature(subobject.blob)
@@ -174,12 +137,8 @@ def _subobject(subobject: Any, targets: list[bytes], collections: Mapping[bytes,
         if found is not None:
             return ["collection", bytes(found), _sorted(subobject.exports)]
         return [head, subobject.key, _sorted(subobject.exports)]
-    if isinstance(subobject, SubobjectToExportsAssociation):
-        return [head, targets, sorted(set(subobject.exports))]
     if isinstance(subobject, DxilSubobjectToExportsAssociation):
         return [head, subobject.subobject, sorted(set(subobject.exports))]
-    if isinstance(subobject, GenericProgram):
-        return [head, subobject.program_name, sorted(set(subobject.exports)), targets]
     return [head, *_fields(subobject)]
 
 

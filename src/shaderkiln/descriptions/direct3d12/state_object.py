@@ -7,7 +7,7 @@ states of ``states`` are subobjects as they are. ``StateObjectBuilder`` keeps th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Final, TypeAlias, TypeVar, Union
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, Union
 
 import msgspec
 from msgspec import Struct
@@ -24,6 +24,7 @@ from shaderkiln.descriptions.direct3d12.enums import (
     StateSubobjectType,
     WorkGraphFlags,
 )
+from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.descriptions.direct3d12.psdb_subobject import (
     ShaderCacheSession,
     ShaderCacheSessionSubobjectDesc,
@@ -346,6 +347,26 @@ class StateObjectDesc(Struct, frozen=True, tag_field="class"):
         """The node mask; 0 without one."""
         return next((mask.node_mask for mask in self.of(NodeMask)), 0)
 
+    def states_of(self, program: GenericProgram) -> PipelineStateStream:
+        """The states that a generic program names, as a stream without shaders.
+
+        Raises InvalidArgumentError for an index without a subobject, for a subobject that programs cannot name, and for a state
+        that is named twice.
+        """
+        states: dict[str, Any] = {}
+        for index in program.subobjects:
+            subobject = self.subobjects[index] if 0 <= index < len(self.subobjects) else None
+            field, attribute = PROGRAM_STATES.get(type(subobject), ("", None))
+            if subobject is None or not field:
+                found = "not there" if subobject is None else f"a {type(subobject).__name__}"
+                raise InvalidArgumentError(
+                    f"program {program.program_name!r}: subobjects[{index}] is {found} and no pipeline state"
+                )
+            if field in states:
+                raise InvalidArgumentError(f"program {program.program_name!r} has more than one {field} subobject")
+            states[field] = subobject if attribute is None else getattr(subobject, attribute)
+        return PipelineStateStream(**states)
+
     def with_psdb(
         self,
         session: ShaderCacheSession | None,
@@ -395,13 +416,6 @@ def without_subobjects(desc: StateObjectDesc, gone: set[int]) -> StateObjectDesc
     )
 
 
-def references(subobject: StateSubobject) -> tuple[int, ...]:
-    """The indices of the subobjects that one refers to."""
-    if isinstance(subobject, SubobjectToExportsAssociation):
-        return (subobject.subobject,)
-    return subobject.subobjects if isinstance(subobject, GenericProgram) else ()
-
-
 def with_references(subobject: StateSubobject, changed: Callable[[int], int | None]) -> StateSubobject:
     """The same subobject with other indices; a generic program loses those for which ``changed`` gives None."""
     if isinstance(subobject, SubobjectToExportsAssociation):
@@ -422,3 +436,22 @@ SUBOBJECT_CLASSES: Final[dict[StateSubobjectType, type[Struct]]] = {
     for cls in StateSubobject.__args__  # type: ignore[attr-defined]
 }
 """The class of each type of subobject."""
+
+PROGRAM_STATES: Final[dict[type, tuple[str, str | None]]] = {
+    StreamOutputDesc: ("stream_output", None),
+    BlendDesc: ("blend", None),
+    SampleMask: ("sample_mask", "sample_mask"),
+    RasterizerDesc2: ("rasterizer", None),
+    DepthStencilDesc: ("depth_stencil", None),
+    DepthStencilDesc1: ("depth_stencil", None),
+    DepthStencilDesc2: ("depth_stencil", None),
+    InputLayoutDesc: ("input_layout", None),
+    IbStripCutValue: ("ib_strip_cut_value", "value"),
+    PrimitiveTopologyDesc: ("primitive_topology", "primitive_topology"),
+    RenderTargetFormats: ("render_target_formats", None),
+    DepthStencilFormat: ("depth_stencil_format", "format"),
+    SampleDesc: ("sample_desc", None),
+    PipelineFlags: ("flags", "flags"),
+    ViewInstancingDesc: ("view_instancing", None),
+}
+"""The subobjects that a generic program can name: each one's field in a stream, and where its value is, if it is not the value."""
