@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, PATH, json_option, require_file, size_text, write_json
+from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, PATH, echo, json_option, require_file, size_text, write_json
 from shaderkiln.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -76,16 +76,16 @@ def _show(ledger: Ledger, output: Path, as_json: bool) -> None:
             text += f", {item.conflicting} conflicting"
         if item.dropped:
             text += f", {item.dropped} dropped"
-        click.echo(text)
+        echo(text)
         for damage in item.damage:
-            click.echo(f"{item.path}: dropped: {damage}")
+            echo(f"{item.path}: dropped: {damage}")
         for conflict in item.conflicts:
-            click.echo(
+            echo(
                 f"{item.path}: left out {conflict.tag.name.lower()} {conflict.hash:016x}: differs from that of {conflict.kept_from}"
             )
     if as_json:
         write_json({"type": "summary", "output": str(output), "entries": ledger.kept, "bytes": ledger.bytes_written})
     else:
-        click.echo(f"{output}: {ledger.kept} entries, {size_text(ledger.bytes_written)}")
+        echo(f"{output}: {ledger.kept} entries, {size_text(ledger.bytes_written)}")
     if ledger.dropped or ledger.conflicting:
         sys.exit(EXIT_NOT_ALL_GOOD)

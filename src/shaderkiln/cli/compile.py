@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
-from shaderkiln import api
-from shaderkiln.cli.output import (
-    EXIT_INTERRUPTED,
-    EXIT_NOT_ALL_GOOD,
-    PATH,
-    ProgressLine,
-    json_line,
-    json_option,
-    stop_on_interrupt,
-    time_text,
-    write_json,
-)
-from shaderkiln.compilers.job import JobOptions, JobReport
-from shaderkiln.compilers.pool import Limits
-from shaderkiln.compilers.verdicts import Outcome, Tally, Verdict
-from shaderkiln.errors import AccessDeniedError, InvalidArgumentError
-from shaderkiln.identity import parse_version
+from shaderkiln.cli.output import EXIT_INTERRUPTED, EXIT_NOT_ALL_GOOD, PATH, counts_text, echo, json_option, time_text
+from shaderkiln.compilers import unchanged
 
 if TYPE_CHECKING:
-    from shaderkiln.descriptions.capture import Capture
-    from shaderkiln.identity import ApplicationIdentity
+    from shaderkiln.cli.jobs import VerdictWriter
+    from shaderkiln.compilers.job import JobReport
+
+# Nothing that compiles is imported up here: a run that finds everything as the last one left it ends before it needs that.
 
 
 def parse_size(_context: click.Context, _parameter: click.Parameter, value: str) -> int:
@@ -45,8 +31,13 @@ def parse_size(_context: click.Context, _parameter: click.Parameter, value: str)
 
 def parse_abi(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
     """``25.0.7.0``, as ``kiln families`` shows it, or one number."""
+    if value is None:
+        return None
+    from shaderkiln.errors import InvalidArgumentError
+    from shaderkiln.identity import parse_version
+
     try:
-        return None if value is None else parse_version(value)
+        return parse_version(value)
     except InvalidArgumentError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -125,42 +116,80 @@ def compile_command(
     if output_file is not None and output is not None:
         raise click.UsageError("give the output once: as the second argument or with -o")
     output = output or output_file
-    options = JobOptions(
-        workers=jobs,
-        limits=Limits(time_limit, memory_limit),
-        retry_poisoned=retry_poisoned,
-        statistics=statistics,
-        strict=strict,
-        replace=replace,
-    )
     changes = {
         "name": name, "exe_filename": exe_filename, "version": app_version,
         "engine_name": engine_name, "engine_version": engine_version,
     }  # fmt: skip
+    question = [str(part) for part in (capture.absolute(), plugin, package, abi, strict, statistics, *changes.values())]
+    quick = not (as_json or report or only or retry_poisoned or replace)
+    if quick and (code := show_unchanged(question, capture, families, output)) is not None:
+        sys.exit(code)
+
+    from shaderkiln import api
+    from shaderkiln.cli.jobs import VerdictWriter, application_identity, pipeline_names, run_job
+    from shaderkiln.compilers.job import JobOptions
+    from shaderkiln.compilers.pool import Limits
+
     good, interrupted = True, False
     with api.open_capture(capture) as source:
+        options = JobOptions(
+            workers=jobs, limits=Limits(time_limit, memory_limit), retry_poisoned=retry_poisoned, statistics=statistics,
+            strict=strict, replace=replace, only=pipeline_names(source, only),
+        )  # fmt: skip
         application = application_identity(source, changes)
-        chosen = dataclasses.replace(options, only=pipeline_names(source, only))
         for family in families:
             api.psdb_path(capture, family, output, single=len(families) == 1)
         with VerdictWriter(report, as_json=as_json) as writer:
             for family in families:
                 result = run_job(
-                    source,
-                    family,
-                    output,
-                    chosen,
-                    writer,
-                    plugin=plugin,
-                    package=package,
-                    abi_version=abi,
+                    source, family, output, options, writer, plugin=plugin, package=package, abi_version=abi,
                     application=application,
-                )
+                )  # fmt: skip
+                if not only:
+                    keep_unchanged(question, capture, family, result, writer)
                 good &= result.tally.good
                 interrupted |= result.interrupted
                 if interrupted:
                     break
     sys.exit(EXIT_INTERRUPTED if interrupted else 0 if good else EXIT_NOT_ALL_GOOD)
+
+
+def show_unchanged(question: list[str], capture: Path, families: tuple[str, ...], output: Path | None) -> int | None:
+    """Shows what a run would show that finds everything as an earlier one left it, and gives its exit code; else None."""
+    from shaderkiln.api import psdb_path
+
+    started = time.monotonic()
+    records = []
+    for family in families:
+        path = psdb_path(capture, family, output, single=len(families) == 1)
+        record = unchanged.find_record([*question, family, str(path.absolute())])
+        if record is None or not {"lines", "counts", "good"} <= record.keys():
+            return None
+        records.append((family, path, record))
+    for family, path, record in records:
+        for line in record["lines"]:
+            echo(line)
+        echo(f"{family}: {counts_text(record['counts'])} in {time_text(time.monotonic() - started)} → {path}")
+    return 0 if all(record["good"] for _, _, record in records) else EXIT_NOT_ALL_GOOD
+
+
+def keep_unchanged(question: list[str], capture: Path, family: str, report: JobReport, writer: VerdictWriter) -> None:
+    """Keeps what the next run of the same question would show, if it would try nothing again."""
+    from shaderkiln.compilers.verdicts import Outcome
+    from shaderkiln.drivers.packages import default_folder
+
+    if report.interrupted or writer.tries_again or report.differences or not report.depends_on:
+        return
+    counts = {str(outcome): count for outcome, count in report.tally.counts.items() if count}
+    reused = counts.pop(str(Outcome.COMPILED), 0) + counts.pop(str(Outcome.REUSED), 0)
+    shown = {"lines": writer.next_lines, "counts": {str(Outcome.REUSED): reused, **counts}, "good": report.tally.good}
+    code = Path(unchanged.__file__).parents[1]
+    files = [
+        str(capture.absolute()), str(report.path.absolute()), str(default_folder()), *report.depends_on,
+        *(str(code / name) for name in ("compilers/job.py", "descriptions/canonical.py", "descriptions/requirements.py",
+                                        "drivers/device.py", "drivers/pipelines.py")),
+    ]  # fmt: skip
+    unchanged.keep_record([*question, family, str(report.path.absolute())], files, shown)
 
 
 @click.command("replay")
@@ -192,6 +221,11 @@ def replay_command(
     """
     import tempfile
 
+    from shaderkiln import api
+    from shaderkiln.cli.jobs import VerdictWriter, pipeline_names, run_job
+    from shaderkiln.compilers.job import JobOptions
+    from shaderkiln.compilers.pool import Limits
+
     good, interrupted = True, False
     with (
         tempfile.TemporaryDirectory(prefix="kiln-replay-") as folder,
@@ -206,115 +240,3 @@ def replay_command(
             if interrupted:
                 break
     sys.exit(EXIT_INTERRUPTED if interrupted else 0 if good else EXIT_NOT_ALL_GOOD)
-
-
-class VerdictWriter:
-    """Shows verdicts as they come: every one as a JSON line where asked for, the bad ones for people."""
-
-    def __init__(self, report: Path | None, *, as_json: bool) -> None:
-        self._report = report
-        self._file: Any = None
-        self.as_json = as_json
-        self.family = ""
-        self.before_line: ProgressLine | None = None
-
-    def __enter__(self) -> VerdictWriter:
-        if self._report:
-            try:
-                self._file = self._report.open("wb")
-            except OSError as error:
-                raise AccessDeniedError(f"{self._report}: {error.strerror}") from error
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._file:
-            self._file.close()
-
-    def __call__(self, verdict: Verdict) -> None:
-        if self._file or self.as_json:
-            record = {"type": "verdict", "family": self.family} | msgspec.to_builtins(verdict)
-            if self._file:
-                self._file.write(json_line(record))
-            if self.as_json:
-                write_json(record)
-        if not self.as_json and verdict.outcome in SHOWN:
-            if self.before_line:
-                self.before_line.clear()
-            text = verdict.message or verdict.code
-            click.echo(f"{self.family}: {verdict.outcome} {verdict.kind} {verdict.pipeline}: {text}")
-
-
-DIFFERENCES_SHOWN = 3
-SHOWN = frozenset(Outcome) - {Outcome.COMPILED, Outcome.REUSED, Outcome.HIT}
-
-
-def run_job(
-    source: Capture,
-    family: str,
-    output: Path | None,
-    options: JobOptions,
-    writer: VerdictWriter,
-    *,
-    plugin: str | None,
-    package: str | None,
-    abi_version: int | None = None,
-    application: ApplicationIdentity | None = None,
-    kept: bool = True,
-) -> JobReport:
-    """Runs one compile job with progress and Ctrl-C, and shows its end."""
-    line = ProgressLine(family, enabled=not writer.as_json)
-    writer.family, writer.before_line = family, line
-    with stop_on_interrupt() as started:
-        report = api.compile_capture(
-            source, family, output, plugin=plugin, package=package, abi_version=abi_version, application=application,
-            options=options, on_verdict=writer, on_tick=line, on_start=started,
-        )  # fmt: skip
-    line.clear()
-    show_report(report, family, as_json=writer.as_json, kept=kept)
-    return report
-
-
-def show_report(report: JobReport, family: str, *, as_json: bool, kept: bool) -> None:
-    """The last line about a family."""
-    counts = {str(outcome): count for outcome, count in report.tally.counts.items()}
-    if as_json:
-        record = {
-            "type": "summary", "family": family, "psdb": str(report.path) if kept else "", "pipelines": report.tally.total,
-            "counts": counts, "good": report.tally.good, "interrupted": report.interrupted,
-            "driver_seconds": report.tally.seconds, "seconds": report.seconds, "differences": report.differences,
-        }  # fmt: skip
-        write_json(record)
-        return
-    where = f" → {report.path}" if kept else ""
-    ending = " (interrupted)" if report.interrupted else ""
-    click.echo(f"{family}: {tally_text(report.tally)} in {time_text(report.seconds)}{where}{ending}")
-    if report.differences:
-        click.echo(
-            f"{family}: {len(report.differences)} values came out differently when they were compiled again; the first were kept"
-        )
-    for difference in report.differences[:DIFFERENCES_SHOWN]:
-        click.echo(f"{family}: {difference}")
-
-
-def tally_text(tally: Tally) -> str:
-    """Counts of a tally in words."""
-    shown = [outcome for outcome in Outcome if tally.counts[outcome]]
-    return f"{tally.total} pipelines: " + ", ".join(f"{tally.counts[outcome]} {outcome}" for outcome in shown)
-
-
-def pipeline_names(source: Capture, wanted: tuple[str, ...]) -> frozenset[str] | None:
-    """The whole names of the pipelines that were asked for; None, which stands for all, if none was."""
-    from shaderkiln.compilers.inspection import resolve_pipeline
-
-    return frozenset(f"{resolve_pipeline(source, name)[1]:016x}" for name in wanted) if wanted else None
-
-
-def application_identity(source: Capture, changes: dict[str, str | None]) -> ApplicationIdentity:
-    """The capture's application with what the command line says about it."""
-    given: dict[str, Any] = {}
-    for field, value in changes.items():
-        if value is not None:
-            given[field] = parse_version(value) if field.endswith("version") else value
-    if given.get("name") == "":
-        raise InvalidArgumentError("--name must not be empty")
-    return dataclasses.replace(source.application.identity, **given)

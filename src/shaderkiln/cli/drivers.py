@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from shaderkiln.cli.output import json_option, print_table, write_json
+from shaderkiln.cli.output import echo, json_option, print_table, write_json
 from shaderkiln.drivers.packages import DriverPackages
 
 
@@ -49,7 +49,7 @@ def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str 
             sys.stderr.write(f"\r\x1b[K{name}: {step}{share}")
             sys.stderr.flush()
         elif step != last and not as_json:
-            click.echo(f"{name}: {step}", err=True)
+            echo(f"{name}: {step}", err=True)
         last = step
 
     package = DriverPackages().add(name, from_folder=from_folder, refresh=refresh, mirror=mirror, progress=progress)
@@ -58,7 +58,7 @@ def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str 
     if as_json:
         write_json(_record(package))
     else:
-        click.echo(f"{package.name}: {package.version or 'a build of your own'} in {package.root}")
+        echo(f"{package.name}: {package.version or 'a build of your own'} in {package.root}")
 
 
 @drivers_group.command("list")
@@ -102,7 +102,7 @@ def remove_command(name: str, as_json: bool) -> None:
     if as_json:
         write_json({"type": "removed", "name": name})
     else:
-        click.echo(f"{name}: removed")
+        echo(f"{name}: removed")
 
 
 def _short(icd: str) -> str:

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from shaderkiln.cli.output import EXIT_DRIVER, json_option, print_table, write_json
+from shaderkiln.cli.output import EXIT_DRIVER, echo, json_option, print_table, write_json
 from shaderkiln.identity import format_version
 
 
@@ -39,7 +39,7 @@ def families_command(wanted: str | None, plugin: str | None, refresh: bool, as_j
         except PluginError as error:
             if plugin:
                 raise
-            click.echo(f"kiln: warning: {error}", err=True)
+            echo(f"kiln: warning: {error}", err=True)
     if live:
         sys.stderr.write("\r\x1b[K")
     if wanted:
@@ -67,5 +67,5 @@ def families_command(wanted: str | None, plugin: str | None, refresh: bool, as_j
         ]
         print_table("", ["family", "plugin", "driver", "ABI", "compiler", "object code"], rows)
     if not found:
-        click.echo("no family can be compiled for here; add a driver package with `kiln drivers add mesa-backports`", err=True)
+        echo("no family can be compiled for here; add a driver package with `kiln drivers add mesa-backports`", err=True)
         sys.exit(EXIT_DRIVER)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from shaderkiln import api
-from shaderkiln.cli.output import PATH, json_option, write_json
+from shaderkiln.cli.output import PATH, echo, json_option, write_json
 
 
 @click.command("isa")
@@ -59,15 +59,15 @@ def isa_command(
         }  # fmt: skip
         write_json(record)
         return
-    click.echo(f"{result.description.kind} pipeline {result.description.name} for {identity.family}, {result.driver_build}")
+    echo(f"{result.description.kind} pipeline {result.description.name} for {identity.family}, {result.driver_build}")
     for executable in result.executables:
-        click.echo(f"\n== {executable.name}: {executable.description}, subgroup size {executable.subgroup_size}")
+        echo(f"\n== {executable.name}: {executable.description}, subgroup size {executable.subgroup_size}")
         for statistic in executable.statistics:
-            click.echo(f"{statistic.name:>36}: {statistic.value}")
+            echo(f"{statistic.name:>36}: {statistic.value}")
         for representation in [] if statistics_only else executable.representations:
             if representation.is_text:
                 text = representation.data.decode(errors="replace").rstrip("\0\n")
-                click.echo(f"-- {representation.name}: {representation.description}\n{text}")
+                echo(f"-- {representation.name}: {representation.description}\n{text}")
 
 
 def _beside(psdb: Path, family: str) -> Path:

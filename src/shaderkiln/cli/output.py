@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
-import msgspec
 
 from shaderkiln.errors import (
     AccessDeniedError,
@@ -71,7 +70,17 @@ def show_error(error: ShaderkilnError, *, as_json: bool) -> None:
     """Writes an error for people to stderr, and for programs as the last JSON line to stdout."""
     if as_json:
         write_json({"type": "error", "code": error.code, "message": str(error)})
-    click.echo(f"kiln: error: {error} [{error.code}]", err=True)
+    echo(f"kiln: error: {error} [{error.code}]", err=True)
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Lines for people, without the control characters that a hostile file can have in its names."""
+    click.echo(printable(text), err=err)
+
+
+def printable(text: str) -> str:
+    """The text with every control character but line ends and tabs replaced: none reaches a terminal as a command."""
+    return text.translate(_CONTROLS)
 
 
 def write_json(value: Any) -> None:
@@ -81,6 +90,8 @@ def write_json(value: Any) -> None:
 
 def json_line(value: Any) -> bytes:
     """One line of JSON. Bytes of file names that are no UTF-8 come out as Python escapes them: \\udc80 to \\udcff."""
+    import msgspec
+
     try:
         return msgspec.json.encode(value, enc_hook=_jsonable) + b"\n"
     except UnicodeEncodeError:
@@ -93,6 +104,11 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     return str(value)
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Counts of outcomes in words."""
+    return f"{sum(counts.values())} pipelines: " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
 
 
 def size_text(size: float) -> str:
@@ -111,6 +127,9 @@ def time_text(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
+
+
+_CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 class ProgressLine:
@@ -140,7 +159,7 @@ class ProgressLine:
             text += f": {', '.join(progress.in_hand)}"
         if self._live:
             columns = _columns()
-            sys.stderr.write("\r\x1b[K" + text[: columns - 1])
+            sys.stderr.write("\r\x1b[K" + printable(text)[: columns - 1])
         else:
             sys.stderr.write(text + "\n")
         sys.stderr.flush()
@@ -211,8 +230,8 @@ def print_table(title: str, columns: list[str], rows: list[list[str]], *, right:
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number in right else "left", no_wrap=number == 0)
     for row in rows:
-        table.add_row(*row)
-    console = Console()
+        table.add_row(*map(printable, row))
+    console = Console(markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
-        console = Console(width=200)
+        console = Console(markup=False, emoji=False, highlight=False, width=200)
     console.print(table)

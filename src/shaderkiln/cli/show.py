@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from shaderkiln import api
-from shaderkiln.cli.output import PATH, json_option, print_table, require_file, size_text, write_json
+from shaderkiln.cli.output import PATH, echo, json_option, print_table, require_file, size_text, write_json
 from shaderkiln.errors import ShaderkilnError
 from shaderkiln.identity import as_dict, format_version
 
@@ -93,16 +93,14 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
         }  # fmt: skip
         write_json(record)
         return
-    click.echo(
-        f"{capture.archive.path}: Fossilize archive, {size_text(capture.archive.path.stat().st_size)}, {len(archive)} entries"
-    )
-    click.echo(f"application  {identity.name or '(no name)'}, engine {identity.engine_name or '(no name)'}")
-    click.echo(f"Vulkan       {vulkan_version(capture.application.api_version)}")
+    echo(f"{capture.archive.path}: Fossilize archive, {size_text(capture.archive.path.stat().st_size)}, {len(archive)} entries")
+    echo(f"application  {identity.name or '(no name)'}, engine {identity.engine_name or '(no name)'}")
+    echo(f"Vulkan       {vulkan_version(capture.application.api_version)}")
     robust = ", ".join(feature.rsplit(".", 1)[-1] for feature in capture.application.features)
-    click.echo(f"robustness   {robust or 'none'}")
-    click.echo(f"pipelines    {', '.join(f'{count} {kind}' for kind, count in kinds.items()) or 'none'}")
-    click.echo(f"shaders      {shaders} modules, {size_text(shader_bytes)}")
-    click.echo(f"entries      {', '.join(f'{count} {name}' for name, count in entries.items()) or 'none'}")
+    echo(f"robustness   {robust or 'none'}")
+    echo(f"pipelines    {', '.join(f'{count} {kind}' for kind, count in kinds.items()) or 'none'}")
+    echo(f"shaders      {shaders} modules, {size_text(shader_bytes)}")
+    echo(f"entries      {', '.join(f'{count} {name}' for name, count in entries.items()) or 'none'}")
     if needs:
         table = [
             [kind, name, str(count)] for (kind, name), count in sorted(needs.items(), key=lambda item: (item[0][0], -item[1]))
@@ -112,7 +110,7 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
         shown = [[row["pipeline"], row["kind"], ", ".join(row["needs"]) or "-"] for row in rows]
         print_table("", ["pipeline", "kind", "needs"], shown)
     for text in [*damage, *damaged]:
-        click.echo(f"damaged: {text}")
+        echo(f"damaged: {text}")
 
 
 def vulkan_version(version: int) -> str:
@@ -148,28 +146,22 @@ def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -
         }  # fmt: skip
         write_json(record)
         return
-    click.echo(f"{database.path}: PSDB, format 1, {size_text(statistics.file_bytes)}")
-    click.echo(f"family       {identity.family} (vendor {identity.vendor_id:#06x}, device {identity.device_id:#06x})")
-    click.echo(f"driver       {identity.driver_name}, {identity.driver_build}")
-    click.echo(
-        f"ABI          {format_version(identity.abi_version)}, {identity.object_code_form}, {identity.pointer_bits} bits"
-    )
-    click.echo(f"cache UUID   {identity.cache_uuid.hex()}")
+    echo(f"{database.path}: PSDB, format 1, {size_text(statistics.file_bytes)}")
+    echo(f"family       {identity.family} (vendor {identity.vendor_id:#06x}, device {identity.device_id:#06x})")
+    echo(f"driver       {identity.driver_name}, {identity.driver_build}")
+    echo(f"ABI          {format_version(identity.abi_version)}, {identity.object_code_form}, {identity.pointer_bits} bits")
+    echo(f"cache UUID   {identity.cache_uuid.hex()}")
     if identity.global_key:
-        click.echo(f"global key   {identity.global_key.hex()}")
-    click.echo(f"robustness   {', '.join(f.rsplit('.', 1)[-1] for f in identity.features) or 'none'}")
-    click.echo(f"application  {application.name or '(no name)'}, engine {application.engine_name or '(no name)'}")
-    click.echo(f"groups       {statistics.groups}: {', '.join(f'{count} {kind}' for kind, count in kinds.items()) or 'none'}")
+        echo(f"global key   {identity.global_key.hex()}")
+    echo(f"robustness   {', '.join(f.rsplit('.', 1)[-1] for f in identity.features) or 'none'}")
+    echo(f"application  {application.name or '(no name)'}, engine {application.engine_name or '(no name)'}")
+    echo(f"groups       {statistics.groups}: {', '.join(f'{count} {kind}' for kind, count in kinds.items()) or 'none'}")
     for value_type, each in statistics.by_type.items():
-        click.echo(
-            f"values       {each.values} {value_type.name}, {size_text(each.bytes)}, stored {size_text(each.stored_bytes)}"
-        )
+        echo(f"values       {each.values} {value_type.name}, {size_text(each.bytes)}, stored {size_text(each.stored_bytes)}")
     saved = size_text(statistics.saved_bytes)
-    click.echo(
-        f"payloads     {statistics.payloads}, {size_text(statistics.payload_bytes)}; storing equal ones once saves {saved}"
-    )
+    echo(f"payloads     {statistics.payloads}, {size_text(statistics.payload_bytes)}; storing equal ones once saves {saved}")
     shared = _sharing(database)
-    click.echo(f"sharing      {shared[0]} value references by groups, {shared[1]} distinct values")
+    echo(f"sharing      {shared[0]} value references by groups, {shared[1]} distinct values")
     if pipelines:
         rows = []
         for group in database.groups():
@@ -189,7 +181,7 @@ def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -
     for entry in poison:
         ending = signal_name(entry.signal) if entry.outcome == "crashed" else ""
         text = f"{entry.outcome} {entry.kind} {entry.name}{f' with {ending}' if ending else ''}"
-        click.echo(f"poison       {text} in {entry.driver_build}")
+        echo(f"poison       {text} in {entry.driver_build}")
 
 
 def _sharing(database: Psdb) -> tuple[int, int]:

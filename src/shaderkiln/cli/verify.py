@@ -8,12 +8,14 @@ from pathlib import Path
 import click
 
 from shaderkiln import api
-from shaderkiln.cli.compile import VerdictWriter, job_options, tally_text
+from shaderkiln.cli.compile import job_options
+from shaderkiln.cli.jobs import VerdictWriter, tally_text
 from shaderkiln.cli.output import (
     EXIT_INTERRUPTED,
     EXIT_NOT_ALL_GOOD,
     PATH,
     ProgressLine,
+    echo,
     json_option,
     stop_on_interrupt,
     time_text,
@@ -70,7 +72,7 @@ def verify_command(
             write_json(record)
         else:
             for damage in result.damage:
-                click.echo(f"{writer.family}: damaged: {damage}")
+                echo(f"{writer.family}: damaged: {damage}")
             ending = " (interrupted)" if result.interrupted else ""
-            click.echo(f"{writer.family}: {tally_text(result.tally)} in {time_text(result.seconds)}{ending}")
+            echo(f"{writer.family}: {tally_text(result.tally)} in {time_text(result.seconds)}{ending}")
     sys.exit(EXIT_INTERRUPTED if result.interrupted else 0 if result.good else EXIT_NOT_ALL_GOOD)

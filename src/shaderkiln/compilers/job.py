@@ -102,6 +102,8 @@ class JobReport:
     path: Path
     tally: Tally
     interrupted: bool
+    depends_on: tuple[str, ...]
+    """Files whose change may change the outcome: the compiler's own."""
     differences: tuple[str, ...]
     """Values that came out differently from what was stored before: the driver's output is not deterministic."""
     seconds: float
@@ -186,7 +188,7 @@ class CompileJob:
                 self._add_statistics(builder, pool)
             builder.finish()
             differences = tuple(str(difference) for difference in builder.differences)
-        return JobReport(self._path, self._tally, self._stopped, differences, time.monotonic() - started)
+        return JobReport(self._path, self._tally, self._stopped, self._compiler.files, differences, time.monotonic() - started)
 
     def _add_statistics(self, builder: PsdbBuilder, pool: WorkerPool) -> None:
         """Compiles once more for statistics what has none yet; a pipeline that the driver cannot do it for goes without."""

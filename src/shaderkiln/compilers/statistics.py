@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import msgspec
 
 from shaderkiln.drivers.protocol import Executable
-from shaderkiln.errors import NotFoundError
+from shaderkiln.errors import CacheCorruptError, NotFoundError
 from shaderkiln.keys import Group, ObjectKey, Value, ValueKey, ValueType
 
 
@@ -31,10 +31,24 @@ def statistics_value(object_key: ObjectKey, executables: tuple[Executable, ...])
     return Value(ValueKey(bytes(object_key)), ValueType.PERFORMANCE_DATA, msgspec.json.encode(records))
 
 
+class _Record(msgspec.Struct):
+    name: str
+    description: str
+    subgroup_size: int
+    statistics: dict[str, int | float | bool]
+
+
 def read_statistics(database: ValueSource, group: Group) -> list[dict[str, Any]] | None:
-    """What ``statistics_value`` stored for the group's object, or None. Raises CacheCorruptError if it is damaged."""
+    """What ``statistics_value`` stored for the group's object, or None.
+
+    Raises CacheCorruptError if it is damaged or holds something else.
+    """
     try:
         data = database.find(ValueKey(bytes(group.object_key)), ValueType.PERFORMANCE_DATA)
     except NotFoundError:
         return None
-    return msgspec.json.decode(data, type=list[dict[str, Any]])
+    try:
+        records = msgspec.json.decode(data, type=list[_Record])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise CacheCorruptError(f"value {group.object_key.hex()} (PERFORMANCE_DATA) holds no statistics: {error}") from error
+    return [msgspec.structs.asdict(record) for record in records]

@@ -35,6 +35,8 @@ GOOD = frozenset({Outcome.COMPILED, Outcome.REUSED, Outcome.UNSUPPORTED, Outcome
 """Outcomes after which a job still ends with exit code 0."""
 POISON = frozenset({Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF_MEMORY})
 """Outcomes that put a pipeline on the poison list."""
+NOT_TRIED_AGAIN = "; not tried again (--retry-poisoned tries it)"
+"""What is added about a pipeline that was on the poison list already."""
 
 
 class Reason(Struct, frozen=True):
@@ -120,7 +122,7 @@ def remembered(pipeline: str, kind: str, poison: Poison) -> Verdict:
     """The verdict on a pipeline that is on the poison list, under this name or another one, and was not tried again."""
     name = signal_name(poison.signal)
     outcome = Outcome(poison.outcome)
-    text = death_text(outcome, name, poison.driver_build) + "; not tried again (--retry-poisoned tries it)"
+    text = death_text(outcome, name, poison.driver_build) + NOT_TRIED_AGAIN
     return Verdict(
         pipeline, kind, outcome, poison.object_key.hex(), message=text, signal=name, output=poison.detail,
         remembered=True, driver_build=poison.driver_build,

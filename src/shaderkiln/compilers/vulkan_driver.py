@@ -40,6 +40,7 @@ class VulkanFamily(FamilyCompiler):
         self.target = target
         self.capabilities = capabilities
         self.identity = identity_of(family, answer, capabilities, application.features)
+        self.files = (target.icd,)
         self._checker: RequirementChecker | None = None
 
     def worker_command(self) -> WorkerCommand:

@@ -1,0 +1,83 @@
+"""Records of compile runs that left nothing to do, so that the same run on the same files need not read them again.
+
+A record holds what a run showed, and for every file that could change its outcome what the system says of it (size, both times of
+change, inode). The time of the last status change cannot be set back by a program that edits a file in place, so equal facts mean
+equal files. Records lie in the user's cache folder; without one everything is read, as ever.
+
+Only the standard library's small modules are used here: a record is looked for before anything else is imported.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import shaderkiln
+
+MAXIMUM_BYTES = 1 << 20
+"""A record that would be larger is not kept."""
+
+
+def facts_of(path: str) -> list[int] | None:
+    """What tells two states of a file or folder apart; None where there is none."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
+
+
+def find_record(question: Iterable[str], environment: Mapping[str, str] = os.environ) -> dict[str, Any] | None:
+    """What an earlier run with the same question showed, if every file is as it left it."""
+    import json
+
+    asked = _asked(question)
+    try:
+        with _path(asked, environment).open("rb") as file:
+            record = json.loads(file.read(MAXIMUM_BYTES + 1))
+        if record["question"] != asked or not all(facts_of(path) == facts for path, facts in record["files"].items()):
+            return None
+        shown = record["shown"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return shown if isinstance(shown, dict) else None
+
+
+def keep_record(
+    question: Iterable[str], files: Iterable[str], shown: Mapping[str, Any], environment: Mapping[str, str] = os.environ
+) -> None:
+    """Keeps what a run showed. ``files`` are all that its outcome depends on; nothing is kept if one of them is not there."""
+    import json
+    import tempfile
+
+    asked = _asked(question)
+    facts = {path: facts_of(path) for path in files}
+    if None in facts.values():
+        return
+    data = json.dumps({"question": asked, "files": facts, "shown": dict(shown)}).encode()
+    if len(data) > MAXIMUM_BYTES:
+        return
+    path = _path(asked, environment)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".run-", delete=False) as file:
+            file.write(data)
+        Path(file.name).replace(path)
+    except OSError:
+        return  # a cache that cannot be written costs time, nothing else
+
+
+def _asked(question: Iterable[str]) -> list[str]:
+    return [shaderkiln.__version__, *question]
+
+
+def _path(asked: list[str], environment: Mapping[str, str]) -> Path:
+    import zlib
+
+    base = environment.get("XDG_CACHE_HOME") or ""
+    folder = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
+    text = "\0".join(asked).encode(errors="surrogateescape")
+    # Two questions under one name only take each other's place; the question itself is compared.
+    return folder / "shaderkiln" / "runs" / f"{zlib.crc32(text):08x}{zlib.adler32(text):08x}.json"
