@@ -85,6 +85,21 @@ def test_the_second_ctrl_c_ends_at_once_and_what_was_done_is_kept(kiln: Kiln, tm
     assert [text for _, text in log_lines(kiln.log, "compile")] == ["code the longest of all", "loop", "loop"]
 
 
+def test_ctrl_c_ends_a_verification_early_and_it_is_no_proof(kiln: Kiln, tmp_path: Path) -> None:
+    capture = write_capture(tmp_path / "game.foz", SLOW)
+    kiln("compile", capture, "-f", "toy-one", "-o", "out.psdb", environment={"TOY_TALE": "all good"})
+    process = kiln.start("verify", "out.psdb", capture, "-j", 1, "--json")
+    wait_for(lambda: log_lines(kiln.log, "recreate"))
+    process.send_signal(signal.SIGINT)
+    out, _ = finish(process)
+    assert process.returncode == 130
+    *verdicts, summary = map(json.loads, out.splitlines())
+    assert 1 <= len(verdicts) < 20
+    assert {verdict["outcome"] for verdict in verdicts} == {"hit"}
+    assert summary["interrupted"]
+    assert not summary["good"]
+
+
 @pytest.mark.spec("AL-03")
 def test_kill_9_leaves_no_worker_and_the_rerun_equals_an_uninterrupted_run(kiln: Kiln, tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "game.foz", [*SLOW, "crash SIGSEGV", "code a", "code a"])
@@ -269,7 +284,7 @@ def test_replay_keeps_nothing(kiln: Kiln, tmp_path: Path) -> None:
 
 def test_limits_are_those_of_the_command_line(kiln: Kiln, tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "game.foz", ["loop", "eat", "code a"])
-    done = kiln("compile", capture, "-f", "toy-one", "-o", "out", "--time-limit", 3, "--memory-limit", "300M", "-j", 2)
+    done = kiln("compile", capture, "-f", "toy-one", "-o", "out", "--time-limit", 2, "--memory-limit", "300M", "-j", 2)
     assert done.returncode == 1
     assert "1 compiled, 1 timed-out, 1 out-of-memory" in done.stdout
     for value in ("0", "x", "4T", "-1G", "", "G"):

@@ -9,6 +9,7 @@ import pytest
 from job_support import name, write_capture
 from toy_plugin import Kiln
 
+from shaderkiln.cli.output import print_table
 from shaderkiln.databases.fossilize import ArchiveWriter, FossilizeArchive
 from shaderkiln.descriptions.capture import Capture
 from shaderkiln.formats.fossilize import Tag
@@ -50,6 +51,26 @@ def test_a_capture_without_pipelines(kiln: Kiln, tmp_path: Path) -> None:
     assert "pipelines    none" in done.stdout
     assert "application  (no name), engine (no name)" in done.stdout
     assert kiln("compile", "nothing.foz", "-f", "toy-one", "-o", "out").returncode == 0
+
+
+def test_names_reach_no_terminal_as_commands_and_no_table_as_markup(kiln: Kiln, tmp_path: Path) -> None:
+    write_capture(tmp_path / "game.foz", ["code a"], application="\x1b]0;owned\x07\x9b31m [/x] :cat:")
+    for arguments in (
+        ("compile", "game.foz", "-f", "toy-one", "-o", "out"),
+        ("show", "game.foz"),
+        ("show", "out/game.toy-one.psdb"),
+    ):
+        done = kiln(*arguments)
+        assert done.returncode == 0
+        assert not set(done.stdout) & set("\x1b\x07\x9b\r")
+    assert "application  \ufffd]0;owned\ufffd\ufffd31m [/x] :cat:, engine Toy Engine" in done.stdout
+
+
+def test_tables_show_cells_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("[b]title[/x]", ["a", "b"], [["[/x] :cat:", "\x1b[31m"]])
+    shown = capsys.readouterr().out
+    for text in ("[b]title[/x]", "[/x] :cat:", "\ufffd[31m"):
+        assert text in shown
 
 
 def test_damage_of_a_capture_is_shown(kiln: Kiln, tmp_path: Path) -> None:

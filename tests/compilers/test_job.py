@@ -17,9 +17,11 @@ from shaderkiln.compilers.statistics import read_statistics
 from shaderkiln.databases.fossilize import ArchiveWriter
 from shaderkiln.databases.psdb import Psdb
 from shaderkiln.descriptions.capture import Capture
-from shaderkiln.errors import CacheCorruptError, DriverError
+from shaderkiln.descriptions.pipeline import PipelineDescription
+from shaderkiln.descriptions.requirements import Unmet
+from shaderkiln.errors import CacheCorruptError, DamagedInputError, DriverError
 from shaderkiln.formats.fossilize import Tag
-from shaderkiln.keys import ValueType
+from shaderkiln.keys import Group, ObjectKey, ValueKey, ValueType
 
 GOOD = ["code a long text", "code b", "code c"]
 
@@ -328,6 +330,65 @@ def test_statistics_are_stored_once_for_each_object(tmp_path: Path, psdb: Path, 
     ] == [{"Letters": 7}, {"Letters": 6}]
     Run(source, psdb, workers=1, statistics=True)
     assert sorted(text for _, text in log_lines(log, "inspect")) == inspected
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{}",
+        b"no JSON",
+        b'[{"name":"a"}]',
+        b"[" * 100_000,
+        b'[{"name":"a","description":"","subgroup_size":1,"statistics":[]}]',
+    ],
+)
+def test_statistics_that_are_none_are_refused(data: bytes) -> None:
+    class Database:
+        def find(self, key: ValueKey, type: ValueType) -> bytes:
+            return data
+
+    with pytest.raises(CacheCorruptError, match="holds no statistics"):
+        read_statistics(Database(), Group(ObjectKey(bytes(32)), 1, (), "compute", "a"))
+
+
+class DoubtfulFamily(HostedFamily):
+    """Says of some pipelines that the device lacks something, or does not advertise what they do."""
+
+    def check(self, description: PipelineDescription) -> tuple[Unmet, ...]:
+        text = toy_compiler.text_of(description)
+        doubt = Unmet("instruction", "VkFeatures.toyAtomics", 1, 0, "stage compute", "it needs toy atomics")
+        lack = Unmet("limit", "VkLimits.toys", 9, 2, "stage compute", "it needs 9 toys, the device has 2")
+        found = {"doubt": (doubt,), "lack": (lack, doubt)}
+        if text.startswith("broken"):
+            raise DamagedInputError("it is broken")
+        return found.get(text.split()[0], ())
+
+
+def test_what_the_family_lacks_is_unsupported_and_no_failure(tmp_path: Path, psdb: Path, log: Path) -> None:
+    family = DoubtfulFamily(toy_compiler.identity(), "toy_compiler:ToyPipelines")
+    run = Run(capture(tmp_path, "code a", "lack b", "doubt c"), psdb, family=family)
+    assert run.outcomes == {name(0): "compiled", name(1): "unsupported", name(2): "compiled"}
+    assert run.report.tally.good
+    assert [(reason.kind, reason.name) for reason in run.verdict(1).reasons] == [
+        ("limit", "VkLimits.toys"), ("instruction", "VkFeatures.toyAtomics"),
+    ]  # fmt: skip
+    assert run.verdict(1).message == "it needs 9 toys, the device has 2; it needs toy atomics"
+    assert [reason.name for reason in run.verdict(2).reasons] == ["VkFeatures.toyAtomics"]
+    assert groups(psdb) == {name(0), name(2)}
+    assert "lack b" not in [text for _, text in log_lines(log, "compile")]
+
+
+def test_strict_keeps_what_is_not_advertised_from_the_driver(tmp_path: Path, psdb: Path) -> None:
+    family = DoubtfulFamily(toy_compiler.identity(), "toy_compiler:ToyPipelines")
+    run = Run(capture(tmp_path, "code a", "doubt c"), psdb, family=family, strict=True)
+    assert run.outcomes == {name(0): "compiled", name(1): "unsupported"}
+
+
+def test_a_pipeline_that_cannot_be_checked_fails_alone(tmp_path: Path, psdb: Path) -> None:
+    family = DoubtfulFamily(toy_compiler.identity(), "toy_compiler:ToyPipelines")
+    run = Run(capture(tmp_path, "code a", "broken b"), psdb, family=family)
+    assert run.outcomes == {name(0): "compiled", name(1): "failed"}
+    assert run.verdict(1).message == "it is broken"
 
 
 def test_a_psdb_of_somebody_else_is_refused_before_a_worker_starts(tmp_path: Path, psdb: Path, log: Path) -> None:
