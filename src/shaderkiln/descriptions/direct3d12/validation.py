@@ -252,6 +252,8 @@ def _check_bytes(value: Any, where: str, zero: bool) -> None:
 def _shown(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(int(value)) if -(1 << 64) < value < 1 << 64 else f"a number of {value.bit_length()} bits"
+    if isinstance(value, (str, bytes, list, tuple, dict, set)) and len(value) > 1000:
+        return f"a {type(value).__name__} of length {len(value)}"
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -434,9 +436,7 @@ def format_bytes(value: int) -> int:
         return 0
     if name == "R9G9B9E5_SHAREDEXP":
         return 4
-    return (
-        sum(int(bits) for bits in re.findall(r"(?<![A-Z])[RGBADXS]+?(\d+)|[RGBADXS](\d+)", name) for bits in bits if bits) // 8
-    )
+    return sum(map(int, re.findall(r"[RGBADXS](\d+)", name))) // 8
 
 
 def _stream_output(desc: StreamOutputDesc, where: str) -> None:
@@ -518,7 +518,7 @@ def _state_object(desc: StateObjectDesc, where: str, depth: int) -> None:
             if not isinstance(subobject.collection, StateObjectDesc):
                 _refuse(f"{at}.collection", f"{type(subobject.collection).__name__} is no StateObjectDesc")
             if subobject.collection.type != StateObjectType.COLLECTION:
-                _refuse(f"{at}.collection.type", f"{int(subobject.collection.type)} is not COLLECTION (0)")
+                _refuse(f"{at}.collection.type", f"{_shown(subobject.collection.type)} is not COLLECTION (0)")
             _state_object(subobject.collection, f"{at}.collection.", depth + 1)
             _check_exports_field(subobject, at)
         else:
