@@ -131,6 +131,7 @@ def compile_command(
     from shaderkiln.compilers.pool import Limits
 
     good, interrupted = True, False
+    inputs = {str(capture.absolute()): unchanged.facts_of(str(capture.absolute()))}
     with api.open_capture(capture) as source:
         options = JobOptions(
             workers=jobs, limits=Limits(time_limit, memory_limit), retry_poisoned=retry_poisoned, statistics=statistics,
@@ -146,7 +147,7 @@ def compile_command(
                     application=application,
                 )  # fmt: skip
                 if not only:
-                    keep_unchanged(question, capture, family, result, writer)
+                    keep_unchanged(question, inputs, family, result, writer)
                 good &= result.tally.good
                 interrupted |= result.interrupted
                 if interrupted:
@@ -173,7 +174,9 @@ def show_unchanged(question: list[str], capture: Path, families: tuple[str, ...]
     return 0 if all(record["good"] for _, _, record in records) else EXIT_NOT_ALL_GOOD
 
 
-def keep_unchanged(question: list[str], capture: Path, family: str, report: JobReport, writer: VerdictWriter) -> None:
+def keep_unchanged(
+    question: list[str], inputs: dict[str, list[int] | None], family: str, report: JobReport, writer: VerdictWriter
+) -> None:
     """Keeps what the next run of the same question would show, if it would try nothing again."""
     from shaderkiln.compilers.verdicts import Outcome
     from shaderkiln.drivers.packages import default_folder
@@ -185,11 +188,11 @@ def keep_unchanged(question: list[str], capture: Path, family: str, report: JobR
     shown = {"lines": writer.next_lines, "counts": {str(Outcome.REUSED): reused, **counts}, "good": report.tally.good}
     code = Path(unchanged.__file__).parents[1]
     files = [
-        str(capture.absolute()), str(report.path.absolute()), str(default_folder()), *report.depends_on,
+        str(report.path.absolute()), str(default_folder()), *report.depends_on,
         *(str(code / name) for name in ("compilers/job.py", "descriptions/canonical.py", "descriptions/requirements.py",
                                         "drivers/device.py", "drivers/pipelines.py")),
     ]  # fmt: skip
-    unchanged.keep_record([*question, family, str(report.path.absolute())], files, shown)
+    unchanged.keep_record([*question, family, str(report.path.absolute())], inputs, files, shown)
 
 
 @click.command("replay")

@@ -46,14 +46,22 @@ def find_record(question: Iterable[str], environment: Mapping[str, str] = os.env
 
 
 def keep_record(
-    question: Iterable[str], files: Iterable[str], shown: Mapping[str, Any], environment: Mapping[str, str] = os.environ
+    question: Iterable[str],
+    inputs: Mapping[str, list[int] | None],
+    files: Iterable[str],
+    shown: Mapping[str, Any],
+    environment: Mapping[str, str] = os.environ,
 ) -> None:
-    """Keeps what a run showed. ``files`` are all that its outcome depends on; nothing is kept if one of them is not there."""
+    """Keeps what a run showed, with all files that its outcome depends on; nothing is kept if one of them is not there.
+
+    ``inputs`` has the facts of those that may have changed since they were read, such as a capture that still grows, from before
+    that; ``files`` are as they are now.
+    """
     import json
     import tempfile
 
     asked = _asked(question)
-    facts = {path: facts_of(path) for path in files}
+    facts = {path: facts_of(path) for path in files} | dict(inputs)
     if None in facts.values():
         return
     data = json.dumps({"question": asked, "files": facts, "shown": dict(shown)}).encode()
