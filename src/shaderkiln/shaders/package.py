@@ -49,7 +49,8 @@ _DXIL_FROM = (1, 16)
 
 _NOTICE = (
     "the mirror gave no {package} of the suite {suite} ({why}); the one of {codename}, {version}, was taken: it translates "
-    "shader models 4 and 5 (DXBC), and shaders of shader model 6 (DXIL) are reported as not translatable; add it again with --refresh to try once more"
+    "shader models 4 and 5 (DXBC), and shaders of shader model 6 (DXIL) are reported as not translatable; "
+    "add it again with --refresh to try once more"
 )
 
 

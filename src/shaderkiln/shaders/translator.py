@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -157,15 +158,28 @@ class Translator:
             hello = self._started()
             if request.is_dxil and _SOURCE_DXIL not in hello.sources:
                 return NotTranslatable(
-                    f"{hello.version} cannot read DXIL (shader model 6); `kiln drivers add vkd3d-shader --refresh` fetches a newer one"
+                    f"{hello.version} cannot read DXIL (shader model 6); "
+                    "`kiln drivers add vkd3d-shader --refresh` fetches a newer one"
                 )
-            assert self._process is not None
             try:
-                done = self._process.ask(request, request.seconds + 2.0)
+                done = self._ask(request)
             except _ProcessEnded as ended:
-                self._process = None
                 return NotTranslatable(f"the translator {ended.how} on this shader", ended.output)
         return _checked(done, request, hello.version)
+
+    def _ask(self, request: TranslationRequest) -> Done:
+        process = self._process
+        assert process is not None
+        was_new = process.asked == 0
+        try:
+            return process.ask(request, request.seconds + 2.0)
+        except _ProcessEnded as ended:
+            self._process = None
+            if was_new or not ended.crashed:
+                raise
+        # A shader before this one may have damaged the process, so this one is tried once more, alone.
+        self._started()
+        return self._ask(request)
 
     def close(self) -> None:
         """End the process."""
@@ -228,10 +242,14 @@ _RESULTS = {
 """vkd3d_result"""
 
 
+_MADE_UP_PLACE = re.compile(r"^<anonymous>[0-9:]*: ")
+_ERROR = re.compile(r"E\d+: ")
+"""Warnings begin with W."""
+
+
 def _reason(done: Done) -> str:
-    first = done.messages.splitlines()[0] if done.messages else ""
-    # The message begins with a made-up file name and position.
-    text = first.split(": ", 1)[1] if first.startswith("<anonymous>") and ": " in first else first
+    lines = [_MADE_UP_PLACE.sub("", line) for line in done.messages.splitlines()]
+    text = next((line for line in lines if _ERROR.match(line)), lines[0] if lines else "")
     return text or f"the translator {_RESULTS.get(done.result, f'gives {done.result}')}"
 
 
@@ -259,10 +277,11 @@ def worker_arguments(package: TranslatorPackage, memory: int = MEMORY) -> tuple[
 
 
 class _ProcessEnded(Exception):
-    def __init__(self, how: str, output: str) -> None:
+    def __init__(self, how: str, output: str, crashed: bool = False) -> None:
         super().__init__(how)
         self.how = how
         self.output = output
+        self.crashed = crashed
 
 
 class _Process:
@@ -298,8 +317,10 @@ class _Process:
             self._end()
             raise DriverError("the shader translator does not start: it does not say what it is")
         self.hello = hello
+        self.asked = 0
 
     def ask(self, request: TranslationRequest, seconds: float) -> Done:
+        self.asked += 1
         try:
             self._socket.settimeout(seconds)
             send(self._socket, request)
@@ -341,7 +362,7 @@ class _Process:
                 name = signal.Signals(-code).name
             except ValueError:
                 name = f"signal {-code}"
-            return _ProcessEnded(f"crashes ({name})", words)
+            return _ProcessEnded(f"crashes ({name})", words, crashed=True)
         return _ProcessEnded(f"ends (exit status {code})", words)
 
     def _end(self) -> int:

@@ -50,10 +50,9 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     if len(arguments) == 3:
         resource.setrlimit(resource.RLIMIT_DATA, (int(arguments[2]), int(arguments[2])))
-    with socket.socket(fileno=int(arguments[0])) as connection:
-        # Without a parent nobody waits for an answer.
-        with suppress(ConnectionError):
-            serve(connection, library)
+    # Without a parent nobody waits for an answer.
+    with socket.socket(fileno=int(arguments[0])) as connection, suppress(ConnectionError):
+        serve(connection, library)
     return 0
 
 
