@@ -55,13 +55,16 @@ def object_key(
 
     ``parent`` is the object key of the state object that an addition grows (AddToStateObject). ``collections`` maps database keys
     to object keys, so that a collection by key counts like the collection itself; one that is not in it counts by its key.
-    Raises InvalidArgumentError for a desc that refers to itself or to no subobject, or that holds what cannot be encoded.
+    Raises InvalidArgumentError for a desc that refers to no subobject, or that holds what cannot be encoded.
     """
-    if isinstance(desc, PipelineStateStream):
-        content: list[Any] = ["pipeline state", *_stream(desc)]
-    else:
-        content = ["state object", parent, *_state_object(desc, collections or {})]
-    return ObjectKey(_digest(content))
+    try:
+        if isinstance(desc, PipelineStateStream):
+            content: list[Any] = ["pipeline state", *_stream(desc)]
+        else:
+            content = ["state object", parent, *_state_object(desc, collections or {})]
+        return ObjectKey(_digest(content))
+    except RecursionError:
+        raise InvalidArgumentError("collections are nested too deep") from None
 
 
 def _digest(content: Any) -> bytes:
