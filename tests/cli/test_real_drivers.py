@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from shaderkiln.databases.fossilize import ArchiveWriter, FossilizeArchive
 from shaderkiln.databases.psdb import Psdb
 from shaderkiln.drivers.packages import DriverPackages
+from shaderkiln.formats.fossilize import Tag
 
 pytestmark = pytest.mark.driver
 
@@ -220,3 +222,36 @@ def test_statistics_are_stored_where_asked_and_shown(navi31: tuple[Path, list[di
     assert len(rows) == 8
     *_, verified = records("verify", psdb, capture("taichi"), folder=tmp_path)
     assert verified["good"]
+
+
+def test_a_run_that_finds_all_unchanged_shows_what_a_whole_run_would(tmp_path: Path) -> None:
+    source = tmp_path / "game.foz"
+    source.write_bytes(capture("taichi").read_bytes())
+    arguments = ("compile", source, "-f", NAVI21, "--driver", newest(), "-o", tmp_path)
+
+    def lines(code: int) -> list[str]:
+        done = kiln(*arguments, folder=tmp_path)
+        assert done.returncode == code, done
+        return [line.split(" in 0.")[0] for line in done.stdout.splitlines()]
+
+    def whole_run(code: int) -> list[str]:
+        done = kiln(*arguments, "--report", tmp_path / "report.jsonl", folder=tmp_path)
+        assert done.returncode == code, done
+        return [line.split(" in 0.")[0] for line in done.stdout.splitlines()]
+
+    first = lines(1)
+    assert f"crashed compute {CRASHING}" in first[0]
+    assert first[-1] == f"{NAVI21}: 8 pipelines: 7 compiled, 1 crashed"
+    unchanged = lines(1)
+    assert unchanged == lines(1) == whole_run(1)
+    assert unchanged[-1] == f"{NAVI21}: 8 pipelines: 7 reused, 1 crashed"
+    with ArchiveWriter.append(source) as writer, FossilizeArchive.open(capture("vkcube")) as other:
+        for tag in Tag:
+            for hash in other.hashes(tag):
+                writer.put(tag, hash, other.read(tag, hash))
+    grown = lines(1)
+    assert "compiled, 7 reused, 1 crashed" in grown[-1]
+    psdb = tmp_path / f"game.{NAVI21}.psdb"
+    psdb.unlink()
+    assert "compiled" in lines(1)[-1]
+    assert psdb.exists()

@@ -11,7 +11,17 @@ import msgspec
 from shaderkiln import api
 from shaderkiln.cli.output import ProgressLine, counts_text, echo, json_line, stop_on_interrupt, time_text, write_json
 from shaderkiln.compilers.job import JobOptions, JobReport
-from shaderkiln.compilers.verdicts import GOOD, NOT_TRIED_AGAIN, POISON, Outcome, Tally, Verdict
+from shaderkiln.compilers.verdicts import (
+    GOOD,
+    NOT_TRIED_AGAIN,
+    POISON,
+    Outcome,
+    Tally,
+    Verdict,
+    death_text,
+    signal_name,
+    signal_number,
+)
 from shaderkiln.errors import AccessDeniedError, InvalidArgumentError
 from shaderkiln.identity import parse_version
 
@@ -54,10 +64,11 @@ class VerdictWriter:
                 write_json(record)
         if verdict.outcome in SHOWN:
             text = verdict.message or verdict.code
-            line = f"{self.family}: {verdict.outcome} {verdict.kind} {verdict.pipeline}: {text}"
+            start = f"{self.family}: {verdict.outcome} {verdict.kind} {verdict.pipeline}: "
+            line = start + text
             self.tries_again |= verdict.outcome not in GOOD | POISON
             known = verdict.outcome not in POISON or verdict.remembered
-            self.next_lines.append(line if known else line + NOT_TRIED_AGAIN)
+            self.next_lines.append(line if known else f"{start}{_remembered_text(verdict)}")
             if not self.as_json:
                 if self.before_line:
                     self.before_line.clear()
@@ -67,6 +78,11 @@ class VerdictWriter:
         """From now on the verdicts are about this family."""
         self.family, self.before_line = family, line
         self.next_lines, self.tries_again = [], False
+
+
+def _remembered_text(verdict: Verdict) -> str:
+    """What the next run will say of a pipeline that went on the poison list now."""
+    return death_text(verdict.outcome, signal_name(signal_number(verdict.signal)), verdict.driver_build) + NOT_TRIED_AGAIN
 
 
 DIFFERENCES_SHOWN = 3
