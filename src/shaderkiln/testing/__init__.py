@@ -1,0 +1,1 @@
+"""What tests of other implementations can use; needs ``hypothesis``."""
