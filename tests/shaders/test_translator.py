@@ -165,6 +165,45 @@ def test_options_reach_the_library(translator: Translator) -> None:
     assert named.entry_point == "pixels" and named.info.entry_points[0].name == "pixels"
 
 
+HULL, DOMAIN, GEOMETRY, FRAGMENT = 1, 2, 3, 4
+"""SPIR-V execution models"""
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "mode"),
+    [
+        ("t1.hs", HULL, (26, (3,))),  # OutputVertices 3
+        ("t1.ds", DOMAIN, (22, ())),  # Triangles
+        ("t1.gs", GEOMETRY, (26, (3,))),  # at most three vertices
+        ("d1.ps", FRAGMENT, (7, ())),  # OriginUpperLeft
+    ],
+)
+def test_the_other_stages(translator: Translator, name: str, model: int, mode: tuple[int, tuple[int, ...]]) -> None:
+    result = _translated(translator.translate_shader(_read(f"stages/{name}.dxbc")))
+    (entry,) = result.info.entry_points
+    assert entry.execution_model == model
+    assert entry.execution_modes[mode[0]] == (mode[1],)
+
+
+def test_a_domain_shader_is_told_of_its_hull_shader(translator: Translator) -> None:
+    # D3D_TESSELLATOR_OUTPUT_TRIANGLE_CW and D3D_TESSELLATOR_PARTITIONING_FRACTIONAL_ODD
+    options = TargetOptions(tessellator_output=3, tessellator_partitioning=3)
+    result = _translated(translator.translate_shader(_read("stages/t1.ds.dxbc"), options=options))
+    modes = result.info.entry_points[0].execution_modes
+    assert 3 in modes and {4, 5} & set(modes)  # SpacingFractionalOdd, a vertex order
+    assert not {1, 2, 3, 4, 5} & set(
+        _translated(translator.translate_shader(_read("stages/t1.ds.dxbc"))).info.entry_points[0].execution_modes
+    )
+
+
+def test_two_sources_of_blending(translator: Translator) -> None:
+    code = _read("stages/d1.ps.dxbc")
+    plain = _translated(translator.translate_shader(code))
+    dual = _translated(translator.translate_shader(code, options=TargetOptions(dual_source_blending=True)))
+    assert plain.info.entry_points[0].output_locations == (0, 1)
+    assert dual.info.entry_points[0].output_locations == (0, 0)  # told apart by their Index
+
+
 def test_a_missing_digest_is_filled_in_and_a_wrong_one_refused(translator: Translator) -> None:
     code = _read("dxil/g1_fullscreen.ps.dxil")
     whole = _translated(translator.translate_shader(code))
