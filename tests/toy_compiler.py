@@ -148,6 +148,10 @@ class ToyPipelines(PipelineCompiler):
     def inspect(self, description: PipelineDescription) -> Sequence[Executable]:
         text = text_of(description)
         log("inspect", text)
+        if text.startswith("brittle"):
+            os.abort()
+        if text.startswith("blind"):
+            raise ZeroDivisionError("it is blind")
         statistics = (Statistic("Letters", "how many letters the text has", len(text)),)
         representations = (Representation("Toy assembly", "the text itself", True, text.encode() + b"\0"),)
         return (Executable("toy main", "the only stage", 0x20, 8, statistics, representations),)
