@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -81,23 +82,37 @@ def main() -> None:
         # A terminal that cannot show a character gets its number; it is no reason to fail.
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
+    code = run(arguments)
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        code = code or 1
+    # Everything is written and closed; taking the interpreter apart object by object would only take time.
+    os._exit(code)
+
+
+def run(arguments: list[str]) -> int:
+    """Runs a command line; the exit code."""
     try:
         kiln.main(arguments, prog_name="kiln", standalone_mode=False)
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else 0
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("kiln: interrupted", err=True)
-        sys.exit(EXIT_INTERRUPTED)
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
+        return 1
     except ShaderkilnError as error:
         show_error(error, as_json="--json" in arguments)
-        sys.exit(exit_code_of(error))
+        return exit_code_of(error)
     except OSError as error:
         show_error(ShaderkilnError(str(error)), as_json="--json" in arguments)
-        sys.exit(5 if error.errno in _WRITE_ERRORS else 3)
+        return 5 if error.errno in _WRITE_ERRORS else 3
+    return 0
 
 
 def _write_errors() -> frozenset[int]:

@@ -10,12 +10,12 @@ import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
+from msgspec import Struct, field
 
 from shaderkiln.compilers.plugin import OBJECT_VERSION, FamilyCompiler
 from shaderkiln.compilers.pool import Death, Limits, Result, Task, WorkerPool
@@ -58,8 +58,7 @@ class Source(Protocol):
     def object_key(self, description: PipelineDescription) -> ObjectKey: ...
 
 
-@dataclass(frozen=True, slots=True)
-class JobOptions:
+class JobOptions(Struct, frozen=True):
     """How a job works."""
 
     workers: int | None = None
@@ -77,8 +76,7 @@ class JobOptions:
     """Names of the pipelines to work on; None: all."""
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(Struct):
     """What a job is doing, updated in place; read it from the ``on_verdict`` callback or between two results."""
 
     total: int = 0
@@ -95,8 +93,7 @@ class Progress:
         return elapsed * (self.cost_total - self.cost_done) / self.cost_done if self.cost_done else None
 
 
-@dataclass(frozen=True, slots=True)
-class JobReport:
+class JobReport(Struct, frozen=True):
     """The end of a job."""
 
     path: Path
@@ -109,8 +106,7 @@ class JobReport:
     seconds: float
 
 
-@dataclass(slots=True)
-class _Planned:
+class _Planned(Struct):
     name: str
     kind: PipelineKind
     object_key: ObjectKey

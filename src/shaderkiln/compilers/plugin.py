@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from msgspec import Struct, field
 
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription
 from shaderkiln.errors import InvalidArgumentError, NotFoundError, ShaderkilnError
@@ -41,8 +42,7 @@ class PluginError(ShaderkilnError):
     """A compiler plugin cannot be loaded."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdapterFamily:
+class AdapterFamily(Struct, frozen=True):
     """One adapter family that one build of a compiler can make object code for."""
 
     name: str
@@ -67,8 +67,7 @@ class AdapterFamily:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerCommand:
+class WorkerCommand(Struct, frozen=True):
     """How to start a worker: ``arguments`` is the command line, in which ``{fd}`` is replaced by the socket's number."""
 
     arguments: tuple[str, ...]
@@ -146,7 +145,7 @@ def load_compiler(name: str) -> Compiler:
     else:
         points = installed_compilers()
         if name not in points:
-            raise NotFoundError(f"no compiler plugin {name!r} is installed; there are: {', '.join(sorted(points)) or 'none'}")
+            raise NotFoundError(f"no compiler plugin {name!r} is installed; there are: {', '.join(compiler_names())}")
         value = points[name].value
         try:
             found = points[name].load()

@@ -7,9 +7,10 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec import Struct, field, structs
 
 from shaderkiln.compilers.plugin import WorkerCommand
 from shaderkiln.compilers.verdicts import Outcome
@@ -46,8 +47,7 @@ UNKNOWN_SECONDS = 0.3
 """Nothing is known before the first result; after so long without one, more workers are started anyway."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What one pipeline may take before its worker is killed."""
 
     seconds: float = 120.0
@@ -55,8 +55,7 @@ class Limits:
     """Bytes of resident memory of the worker."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """One request about one pipeline."""
 
     description: PipelineDescription
@@ -69,8 +68,7 @@ class Task:
     """Run it as the first and only request of a new worker."""
 
 
-@dataclass(frozen=True, slots=True)
-class Death:
+class Death(Struct, frozen=True):
     """The worker died, or had to be killed, with this task in hand."""
 
     outcome: Outcome
@@ -82,8 +80,7 @@ class Death:
 Result: TypeAlias = Answer | Death
 
 
-@dataclass(slots=True)
-class _Slot:
+class _Slot(Struct):
     process: WorkerProcess
     started: float
     opened: bool = False
@@ -317,7 +314,7 @@ class WorkerPool:
         again.extendleft(reversed(others))
         outcome = slot.killed_for or Outcome.CRASHED
         if outcome is not Outcome.TIMED_OUT and slot.completed and not blamed.alone:
-            again.appendleft(replace(blamed, alone=True))
+            again.appendleft(structs.replace(blamed, alone=True))
             return
         yield blamed, Death(outcome, signal, output, time.monotonic() - slot.in_hand_since)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import signal as signals
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from shaderkiln.databases.psdb import Poison
@@ -76,8 +75,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     feedback_hit: bool | None = None
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """Counts of verdicts, with the time that drivers took."""
 
     counts: Counter[Outcome] = field(default_factory=Counter)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from shaderkiln.compilers.job import Progress, Source
 from shaderkiln.compilers.plugin import FamilyCompiler
@@ -23,8 +24,7 @@ from shaderkiln.identity import differences
 from shaderkiln.keys import ObjectKey
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
+class VerifyReport(Struct, frozen=True):
     """The end of a verification; it is good if the tally is good and nothing is damaged."""
 
     path: Path

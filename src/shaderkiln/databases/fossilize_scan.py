@@ -13,9 +13,10 @@ import zlib
 from array import array
 from binascii import unhexlify
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
+
+from msgspec import Struct
 
 from shaderkiln.errors import AccessDeniedError, DamagedInputError, NotFoundError
 from shaderkiln.formats.fossilize import (
@@ -46,8 +47,7 @@ _CANDIDATE_SIZE = 48
 _BAD_CHECKSUM = "payload does not match its checksum"
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Struct, frozen=True):
     """A part of an archive that is no good entry. ``tag`` and ``hash`` are given where a header names the entry."""
 
     offset: int
@@ -61,8 +61,7 @@ class Damage:
         return f"{self.length} bytes at {self.offset}{name}: {self.reason}"
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Struct):
     """Neighbouring good entries. ``offsets`` and ``ends`` count from ``base``; ``view`` holds the bytes from ``base`` on.
 
     ``view`` is valid until the next batch is asked for. It is empty for an entry that is larger than the window, and ``ends``

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.vulkan_registry.handles import Handle
@@ -29,8 +28,7 @@ def has_shaders(pipeline: PipelineCreateInfo) -> bool:
     return not isinstance(pipeline, GraphicsPipelineCreateInfo) or bool(pipeline.stages)
 
 
-@dataclass(frozen=True, slots=True)
-class Application:
+class Application(Struct, frozen=True):
     """Who made the pipelines, for which API version, and the code-changing device features they were made with."""
 
     identity: ApplicationIdentity = field(default_factory=ApplicationIdentity)
@@ -39,8 +37,7 @@ class Application:
     """``VkStructure.member`` of the robustness features that were enabled, sorted."""
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineDescription:
+class PipelineDescription(Struct, frozen=True):
     """One pipeline and every object that it reaches, dependencies before their users.
 
     ``objects`` maps each handle in ``create_info``, and in the objects themselves, to its description: samplers, set layouts,

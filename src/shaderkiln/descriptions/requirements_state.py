@@ -246,15 +246,17 @@ def _viewport(found: Findings, state: vk.PipelineViewportStateCreateInfo, dynami
     if state.next:
         found.chain(state.next, where)
         for structure in state.next:
-            kind = type(structure)
-            if kind is vk.PipelineViewportDepthClipControlCreateInfoEXT:
+            if isinstance(structure, vk.PipelineViewportDepthClipControlCreateInfoEXT):
                 if structure.negative_one_to_one and _CLIP_CONTROL not in dynamic:
                     found.feature("VkPhysicalDeviceDepthClipControlFeaturesEXT.depthClipControl", where, "negativeOneToOne")
-            elif kind is vk.PipelineViewportDepthClampControlCreateInfoEXT:
+            elif isinstance(structure, vk.PipelineViewportDepthClampControlCreateInfoEXT):
                 found.feature("VkPhysicalDeviceDepthClampControlFeaturesEXT.depthClampControl", where, "a depth clamp range")
-            elif kind is vk.PipelineViewportExclusiveScissorStateCreateInfoNV and structure.exclusive_scissors:
+            elif isinstance(structure, vk.PipelineViewportExclusiveScissorStateCreateInfoNV) and structure.exclusive_scissors:
                 found.feature("VkPhysicalDeviceExclusiveScissorFeaturesNV.exclusiveScissor", where, "exclusive scissors")
-            elif kind is vk.PipelineViewportShadingRateImageStateCreateInfoNV and structure.shading_rate_image_enable:
+            elif (
+                isinstance(structure, vk.PipelineViewportShadingRateImageStateCreateInfoNV)
+                and structure.shading_rate_image_enable
+            ):
                 found.feature("VkPhysicalDeviceShadingRateImageFeaturesNV.shadingRateImage", where, "a shading rate image")
 
 
@@ -412,17 +414,16 @@ def sampler(found: Findings, info: vk.SamplerCreateInfo, where: str) -> None:
     if info.next:
         found.chain(info.next, where)
         for structure in info.next:
-            kind = type(structure)
-            if kind is vk.SamplerReductionModeCreateInfo and structure.reduction_mode in (1, 2):
+            if isinstance(structure, vk.SamplerReductionModeCreateInfo) and structure.reduction_mode in (1, 2):
                 found.feature(_F12 + "samplerFilterMinmax", where, "a minimum or maximum filter")
-            elif kind is vk.SamplerCustomBorderColorCreateInfoEXT:
+            elif isinstance(structure, vk.SamplerCustomBorderColorCreateInfoEXT):
                 found.feature("VkPhysicalDeviceCustomBorderColorFeaturesEXT.customBorderColors", where, "a custom border color")
                 if not structure.format:
                     name = "VkPhysicalDeviceCustomBorderColorFeaturesEXT.customBorderColorWithoutFormat"
                     found.feature(name, where, "a custom border color without format")
-            elif kind is vk.SamplerYcbcrConversionInfo:
+            elif isinstance(structure, vk.SamplerYcbcrConversionInfo):
                 found.feature(_F11 + "samplerYcbcrConversion", where, "a Y'CbCr conversion")
-            elif kind is vk.SamplerBorderColorComponentMappingCreateInfoEXT:
+            elif isinstance(structure, vk.SamplerBorderColorComponentMappingCreateInfoEXT):
                 found.feature(
                     "VkPhysicalDeviceBorderColorSwizzleFeaturesEXT.borderColorSwizzle", where, "a border color swizzle"
                 )

@@ -7,8 +7,8 @@ thread that started it.
 
 from __future__ import annotations
 
-import argparse
 import gc
+import os
 import resource
 import signal
 import socket
@@ -166,14 +166,13 @@ def isolate(memory: int = 0) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(50_000, 20, 20)  # messages hold no cycles
-    ask = argparse.ArgumentParser(prog="shaderkiln.drivers.worker", description="Serves one Vulkan driver over a socket.")
-    ask.add_argument("socket", type=int, help="file descriptor of a stream socket")
-    ask.add_argument("driver", help="the driver's shared object")
-    ask.add_argument("--memory", type=int, default=0, help="limit of private data in bytes, 0 for none")
-    args = ask.parse_args(arguments)
-    isolate(args.memory)
-    session = Session(args.driver)
-    with socket.socket(fileno=args.socket) as connection:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if len(given) not in (2, 4) or not given[0].isdigit() or given[2:3] not in ([], ["--memory"]):
+        sys.stderr.write("usage: python -m shaderkiln.drivers.worker SOCKET DRIVER [--memory BYTES]\n")
+        return 2
+    isolate(int(given[3]) if len(given) == 4 else 0)
+    session = Session(given[1])
+    with socket.socket(fileno=int(given[0])) as connection:
         try:
             serve(connection, session)
         except (ConnectionError, BrokenPipeError):
@@ -184,4 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stderr.flush()
+    # Everything of the driver's is destroyed; taking the interpreter apart object by object would only take time.
+    os._exit(code)

@@ -16,9 +16,10 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+from msgspec import Struct
 
 from shaderkiln.errors import DamagedInputError, InvalidArgumentError
 
@@ -62,8 +63,7 @@ TAGS: Final[dict[bytes, Tag]] = {b"%024x" % tag: tag for tag in Tag}
 _HEX_DIGITS: Final = b"0123456789abcdef"
 
 
-@dataclass(frozen=True, slots=True)
-class EntryHeader:
+class EntryHeader(Struct, frozen=True):
     """The 56 bytes in front of a payload. Sizes are in bytes; ``crc`` is of the stored bytes, 0 where it was not computed."""
 
     tag: Tag

@@ -12,6 +12,8 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from shaderkiln.errors import DamagedInputError
 from shaderkiln.vulkan_registry._spirv import INSTRUCTIONS
 
@@ -62,8 +64,7 @@ _MAXIMUM_DEPTH = 64
 """Of types inside types and of constants made from constants; deeper ones are not computed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Struct, frozen=True):
     """A descriptor that an entry point uses statically."""
 
     set: int
@@ -76,8 +77,7 @@ class Binding:
     """A storage buffer, image or texel buffer that is not declared NonWritable."""
 
 
-@dataclass(frozen=True, slots=True)
-class Atomic:
+class Atomic(Struct, frozen=True):
     """A kind of atomic instruction on a number that is not a 32-bit integer."""
 
     operation: str
@@ -89,8 +89,7 @@ class Atomic:
     storage_class: int
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPoint:
+class EntryPoint(Struct, frozen=True):
     """One entry point with what its call tree uses statically."""
 
     execution_model: int
@@ -353,8 +352,7 @@ def _damaged(what: str, at: int) -> DamagedInputError:
     return DamagedInputError(f"SPIR-V: {what} (at word {at})")
 
 
-@dataclass(slots=True)
-class _Function:
+class _Function(Struct):
     result: int
     uses: set[int]
     noted: list[tuple[int, int]]
