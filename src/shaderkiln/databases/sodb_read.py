@@ -1,0 +1,433 @@
+"""Rows of a state object database to descriptions, whoever wrote them and in whatever order the rows are.
+
+Members of a list come in the order in which their associations were inserted, which is all that the schema has of an order.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
+
+from shaderkiln.descriptions.direct3d12 import enums
+from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
+from shaderkiln.descriptions.direct3d12.state_object import (
+    PROGRAM_STATES,
+    DxilLibrary,
+    DxilSubobjectToExportsAssociation,
+    ExistingCollectionByKey,
+    ExportDesc,
+    GenericProgram,
+    GlobalSerializedRootSignature,
+    HitGroup,
+    LocalSerializedRootSignature,
+    MaxNodeInputRecords,
+    Node,
+    NodeId,
+    NodeOutputOverrides,
+    NodeOverrides,
+    RaytracingPipelineConfig1,
+    RaytracingShaderConfig,
+    StateObjectConfig,
+    StateObjectDesc,
+    SubobjectToExportsAssociation,
+    WorkGraph,
+)
+from shaderkiln.descriptions.direct3d12.states import (
+    BlendDesc,
+    DepthStencilDesc2,
+    DepthStencilOpDesc1,
+    InputElementDesc,
+    InputLayoutDesc,
+    NodeMask,
+    RasterizerDesc2,
+    RenderTargetBlendDesc,
+    RenderTargetFormats,
+    SampleDesc,
+    StreamOutputDeclarationEntry,
+    StreamOutputDesc,
+    ViewInstanceLocation,
+    ViewInstancingDesc,
+)
+from shaderkiln.errors import DamagedInputError
+
+from . import sodb_schema as schema
+from .sodb_columns import (
+    BLOB,
+    BOOL,
+    COMPARISON,
+    FORMAT,
+    ROW_TYPES,
+    STAGES,
+    STATE_COLUMNS,
+    TEXT,
+    UINT,
+    decode,
+    enumeration,
+    flags,
+    optional,
+)
+
+if TYPE_CHECKING:
+    import apsw
+
+MAXIMUM_LIST: Final = 1 << 16
+"""Members of one list; no description has nearly as many."""
+_T = enums.StateSubobjectType
+_S = TypeVar("_S", bound=Struct)
+Row = dict[str, Any]
+
+
+class Reader:
+    """Builds the description of one object. Rows that are used several times are read once."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._execute = connection.execute
+        self._known: dict[tuple[str, bytes], Any] = {}
+
+    # Pipeline states
+
+    def pipeline_state(self, key: bytes) -> PipelineStateStream:
+        """The pipeline state of a row. Raises DamagedInputError for a row that is missing or holds what it may not."""
+        row = self._columns("pipeline_states", key)
+        root_signature = row["RootSignature"]
+        stages = {stage: row[f"ByteCode_{stage.rstrip('_').upper()}"] for stage in STAGES}
+        return PipelineStateStream(
+            serialized_root_signature=None if root_signature is None else self._root_signature(root_signature),
+            **{stage: None if code is None else self._bytecode(code) for stage, code in stages.items()},
+            **self._states("pipeline_states", row),
+        )
+
+    def _states(self, table: str, row: Row) -> dict[str, Any]:
+        """The states that pipeline states and generic programs share, by field; None where the column is NULL."""
+        makers: dict[str, tuple[str, Callable[[bytes], Any]]] = {
+            "input_layout": ("InputLayout", self._input_layout),
+            "depth_stencil": ("DepthStencilDesc", self._depth_stencil),
+            "render_target_formats": ("RenderTargetFormats", self._render_target_formats),
+            "blend": ("BlendDesc", self._blend),
+            "rasterizer": ("RasterizerDesc", lambda key: self._row(RasterizerDesc2, key)),
+            "view_instancing": ("ViewInstancingDesc", self._view_instancing),
+            "stream_output": ("StreamOutDesc", self._stream_output),
+        }
+        states = {
+            field: None if row[column] is None else self._once(field, decode(BLOB, row[column], f"{table}.{column}"), make)
+            for field, (column, make) in makers.items()
+        }
+        for column, field, codec in STATE_COLUMNS:
+            states[field] = decode(optional(codec), row[column], f"{table}.{column}")
+        count, quality = row["SampleDesc_Count"], row["SampleDesc_Quality"]
+        states["sample_desc"] = None
+        if count is not None or quality is not None:
+            states["sample_desc"] = SampleDesc(
+                decode(UINT, 1 if count is None else count, f"{table}.SampleDesc_Count"),
+                decode(UINT, 0 if quality is None else quality, f"{table}.SampleDesc_Quality"),
+            )
+        return states
+
+    def _root_signature(self, key: bytes) -> bytes:
+        def read(key: bytes) -> bytes:
+            blob: bytes = decode(BLOB, self._columns("root_signatures", key)["value"], "root_signatures.value")
+            return blob
+
+        return self._once("root_signatures", key, read)
+
+    def _bytecode(self, key: bytes) -> bytes:
+        def read(key: bytes) -> bytes:
+            code = decode(optional(BLOB), self._columns("shader_bytecode", key)["Bytecode"], "shader_bytecode.Bytecode")
+            return b"" if code is None else bytes(code)
+
+        return self._once("shader_bytecode", key, read)
+
+    def _input_layout(self, key: bytes) -> InputLayoutDesc:
+        elements = self._members("input_layout_to_input_element_associations", key)
+        return InputLayoutDesc(tuple(self._row(InputElementDesc, element) for element in elements))
+
+    def _depth_stencil(self, key: bytes) -> DepthStencilDesc2:
+        table = "depth_stencil_descs"
+        row = self._columns(table, key)
+        return DepthStencilDesc2(
+            depth_enable=decode(BOOL, row["DepthEnable"], f"{table}.DepthEnable"),
+            depth_write_mask=decode(enumeration(enums.DepthWriteMask), row["DepthWriteMask"], f"{table}.DepthWriteMask"),
+            depth_func=decode(COMPARISON, row["DepthFunc"], f"{table}.DepthFunc"),
+            stencil_enable=decode(BOOL, row["StencilEnable"], f"{table}.StencilEnable"),
+            front_face=self._row(DepthStencilOpDesc1, row["FrontFace"]),
+            back_face=self._row(DepthStencilOpDesc1, row["BackFace"]),
+            depth_bounds_test_enable=decode(BOOL, row["DepthBoundsTestEnable"], f"{table}.DepthBoundsTestEnable"),
+        )
+
+    def _render_target_formats(self, key: bytes) -> RenderTargetFormats:
+        table = "render_target_formats"
+        row = self._columns(table, key)
+        count = self._count(row["NumRenderTargets"], 8, f"{table}.NumRenderTargets")
+        return RenderTargetFormats(
+            tuple(decode(FORMAT, row[f"RTFormat{index}"], f"{table}.RTFormat{index}") for index in range(count))
+        )
+
+    def _blend(self, key: bytes) -> BlendDesc:
+        table = "blend_descs"
+        row = self._columns(table, key)
+        targets = [row[f"RenderTarget{index}"] for index in range(8)]
+        while targets and targets[-1] is None:
+            targets.pop()
+        return BlendDesc(
+            alpha_to_coverage_enable=decode(BOOL, row["AlphaToCoverageEnable"], f"{table}.AlphaToCoverageEnable"),
+            independent_blend_enable=decode(BOOL, row["IndependentBlendEnable"], f"{table}.IndependentBlendEnable"),
+            render_target=tuple(
+                RenderTargetBlendDesc() if target is None else self._row(RenderTargetBlendDesc, target) for target in targets
+            ),
+        )
+
+    def _view_instancing(self, key: bytes) -> ViewInstancingDesc:
+        table = "view_instancing_descs"
+        row = self._columns(table, key)
+        count = self._count(row["ViewInstanceCount"], 4, f"{table}.ViewInstanceCount")
+
+        def column(name: str) -> int:
+            value: int | None = decode(optional(UINT), row[name], f"{table}.{name}")
+            return value or 0
+
+        return ViewInstancingDesc(
+            tuple(
+                ViewInstanceLocation(column(f"ViewportArrayIndex{index}"), column(f"RenderTargetArrayIndex{index}"))
+                for index in range(count)
+            ),
+            decode(flags(enums.ViewInstancingFlags), row["RenderFlags"], f"{table}.RenderFlags"),
+        )
+
+    def _stream_output(self, key: bytes) -> StreamOutputDesc:
+        table = "stream_out_descs"
+        row = self._columns(table, key)
+        count = self._count(row["NumStrides"], 4, f"{table}.NumStrides")
+        declarations = self._members("stream_output_desc_to_stream_output_decl_associations", key)
+        return StreamOutputDesc(
+            tuple(self._row(StreamOutputDeclarationEntry, declaration) for declaration in declarations),
+            tuple(decode(UINT, row[f"BufferStride{index}"], f"{table}.BufferStride{index}") for index in range(count)),
+            decode(UINT, row["RasterizedStream"], f"{table}.RasterizedStream"),
+        )
+
+    # State objects
+
+    def state_object(self, key: bytes, key_of: Callable[[bytes], bytes]) -> tuple[StateObjectDesc, bytes | None]:
+        """The state object of a row, and its parent's key; ``key_of`` gives the key that a state object's row is stored under."""
+        row = self._columns("state_objects", key)
+        subobjects = _Subobjects()
+        mask = decode(optional(UINT), row["NodeMask"], "state_objects.NodeMask")
+        config = decode(optional(flags(enums.StateObjectFlags)), row["Flags"], "state_objects.Flags")
+        if config is not None:
+            subobjects.index(StateObjectConfig(config))
+        if mask is not None:
+            subobjects.index(NodeMask(mask))
+        for member in self._members("so_to_global_rs_associations", key):
+            subobjects.index(GlobalSerializedRootSignature(self._root_signature(member)))
+        for member in self._members("so_to_local_rs_associations", key):
+            subobjects.index(LocalSerializedRootSignature(self._root_signature(member)))
+        for member, exports in self._with_exports("so_to_dxil_lib_associations", key):
+            subobjects.index(DxilLibrary(self._bytecode(member), exports))
+        for member, exports in self._with_exports("so_to_existing_so_associations", key):
+            subobjects.index(ExistingCollectionByKey(key_of(member), exports))
+        for cls, table in _MEMBER_CLASSES.items():
+            for member in self._members(table, key):
+                subobjects.index(self._row(cls, member))
+        for member in self._members("so_to_generic_program_associations", key):
+            subobjects.index(self._generic_program(member, subobjects))
+        for member in self._members("so_to_work_graph_associations", key):
+            subobjects.index(self._work_graph(member))
+        for member in self._members("so_to_dxil_subobject_to_exports_associations", key):
+            table = "dxil_subobject_to_exports_associations"
+            name = decode(TEXT, self._columns(table, member)["SubobjectToAssociate"], f"{table}.SubobjectToAssociate")
+            subobjects.index(DxilSubobjectToExportsAssociation(name, self._strings(member)))
+        for member in self._members("so_to_subobject_to_exports_associations", key):
+            target = subobjects.index(self._associated(member))
+            subobjects.index(SubobjectToExportsAssociation(target, self._strings(member)))
+        kind = decode(enumeration(enums.StateObjectType), row["Type"], "state_objects.Type")
+        parent = row["AddToStateObjectParent"]
+        return StateObjectDesc(kind, tuple(subobjects.found)), None if parent is None else key_of(parent)
+
+    def _associated(self, key: bytes) -> Any:
+        """The subobject that an association belongs to."""
+        table = "subobject_to_exports_associations"
+        row = self._columns(table, key)
+        number = decode(UINT, row["SubobjectType"], f"{table}.SubobjectType")
+        target = decode(BLOB, row["SubobjectKey"], f"{table}.SubobjectKey")
+        if number in (_T.STATE_OBJECT_CONFIG, _T.NODE_MASK):
+            if len(target) != 4:
+                raise DamagedInputError(f"{table}.SubobjectKey: {len(target)} bytes where a 32-bit value is expected")
+            (value,) = struct.unpack("<I", target)
+            return NodeMask(value) if number == _T.NODE_MASK else StateObjectConfig(enums.StateObjectFlags(value))
+        if number in (_T.GLOBAL_ROOT_SIGNATURE, _T.GLOBAL_SERIALIZED_ROOT_SIGNATURE):
+            return GlobalSerializedRootSignature(self._root_signature(target))
+        if number in (_T.LOCAL_ROOT_SIGNATURE, _T.LOCAL_SERIALIZED_ROOT_SIGNATURE):
+            return LocalSerializedRootSignature(self._root_signature(target))
+        if number == _T.RAYTRACING_SHADER_CONFIG:
+            return self._row(RaytracingShaderConfig, target)
+        if number in (_T.RAYTRACING_PIPELINE_CONFIG, _T.RAYTRACING_PIPELINE_CONFIG1):
+            return self._row(RaytracingPipelineConfig1, target)
+        raise DamagedInputError(f"{table}.SubobjectType: {number} belongs to no export")
+
+    def _generic_program(self, key: bytes, subobjects: _Subobjects) -> GenericProgram:
+        table = "generic_programs"
+        row = self._columns(table, key)
+        states = self._states(table, row)
+        mask = states.pop("node_mask")
+        if mask is not None:
+            # Programs cannot name a node mask; it holds for the whole state object.
+            subobjects.index(NodeMask(mask))
+        indices = []
+        for field, value in states.items():
+            if value is not None:
+                cls, attribute = _STATE_CLASSES[field]
+                indices.append(subobjects.index(value if attribute is None else cls(**{attribute: value})))
+        name = decode(optional(TEXT), row["ProgramName"], f"{table}.ProgramName")
+        return GenericProgram(name or "", self._strings(key), tuple(indices))
+
+    def _work_graph(self, key: bytes) -> WorkGraph:
+        row = self._columns("work_graphs", key)
+        entries = self._members("work_graph_to_entrypoint_node_id_associations", key)
+        nodes = self._members("work_graph_to_work_graph_node_associations", key)
+        return WorkGraph(
+            decode(TEXT, row["ProgramName"], "work_graphs.ProgramName"),
+            decode(flags(enums.WorkGraphFlags), row["Flags"], "work_graphs.Flags"),
+            tuple(self._row(NodeId, entry) for entry in entries),
+            tuple(self._once("shader_nodes", node, self._node) for node in nodes),
+        )
+
+    def _node(self, key: bytes) -> Node:
+        table = "shader_nodes"
+        row = self._columns(table, key)
+
+        def number(name: str) -> int | None:
+            value: int | None = decode(optional(UINT), row[name], f"{table}.{name}")
+            return value
+
+        def grid(prefix: str) -> tuple[int, int, int] | None:
+            values = [number(f"{prefix}{axis}") for axis in "XYZ"]
+            return None if None in values else (values[0] or 0, values[1] or 0, values[2] or 0)
+
+        records = number("MaxInputRecordsPerGraphEntryRecord_RecordCount")
+        shared = "MaxInputRecordsPerGraphEntryRecord_bCountSharedAcrossNodeArray"
+        outputs = self._members("workgraph_node_to_node_output_overrides_associations", key)
+        overrides = NodeOverrides(
+            type=decode(enumeration(enums.NodeOverridesType), row["OverridesType"], f"{table}.OverridesType"),
+            local_root_arguments_table_index=number("LocalRootArgumentsTableIndex"),
+            program_entry=decode(optional(BOOL), row["ProgramEntry"], f"{table}.ProgramEntry"),
+            new_name=self._node_id(row["NewName"]),
+            share_input_of=self._node_id(row["ShareInputOf"]),
+            dispatch_grid=grid("DispatchGrid"),
+            max_dispatch_grid=grid("MaxDispatchGrid"),
+            output_overrides=tuple(self._once("node_output_overrides", each, self._output) for each in outputs),
+            max_input_records_per_graph_entry_record=(
+                None
+                if records is None
+                else MaxNodeInputRecords(records, bool(decode(optional(BOOL), row[shared], f"{table}.{shared}")))
+            ),
+        )
+        return Node(
+            decode(TEXT, row["ShaderOrProgram"], f"{table}.ShaderOrProgram"),
+            None if overrides == NodeOverrides(enums.NodeOverridesType.NONE) else overrides,
+            decode(enumeration(enums.NodeType), row["NodeType"], f"{table}.NodeType"),
+        )
+
+    def _output(self, key: bytes) -> NodeOutputOverrides:
+        table = "node_output_overrides"
+        row = self._columns(table, key)
+        return NodeOutputOverrides(
+            decode(UINT, row["OutputIndex"], f"{table}.OutputIndex"),
+            self._node_id(row["NewName"]),
+            decode(optional(BOOL), row["AllowSparseNodes"], f"{table}.AllowSparseNodes"),
+            decode(optional(UINT), row["MaxRecords"], f"{table}.MaxRecords"),
+            decode(optional(UINT), row["MaxRecordsSharedWithOutputIndex"], f"{table}.MaxRecordsSharedWithOutputIndex"),
+        )
+
+    def _node_id(self, key: bytes | None) -> NodeId | None:
+        return None if key is None else self._row(NodeId, key)
+
+    # Rows and lists
+
+    def _row(self, cls: type[_S], key: bytes) -> _S:
+        """The struct of a row whose columns are its fields."""
+        table, _, fields = ROW_TYPES[cls]
+
+        def read(key: bytes) -> _S:
+            row = self._columns(table, key)
+            return cls(
+                **{
+                    field: decode(codec, row[column], f"{table}.{column}")
+                    for (field, codec), column in zip(fields, schema.COLUMNS[table], strict=True)
+                }
+            )
+
+        return self._once(table, key, read)
+
+    def _once(self, table: str, key: bytes, read: Callable[[bytes], Any]) -> Any:
+        known = (table, key)
+        if known not in self._known:
+            self._known[known] = read(key)
+        return self._known[known]
+
+    def _columns(self, table: str, key: object) -> Row:
+        """The columns of a row by name."""
+        columns = schema.COLUMNS[table]
+        if isinstance(key, bytes):
+            for row in self._execute(f"SELECT {', '.join(columns)} FROM {table} WHERE Key = ?", (key,)):
+                return dict(zip(columns, row, strict=True))
+        shown = key.hex()[:80] if isinstance(key, bytes) else repr(key)[:80]
+        raise DamagedInputError(f"table {table} has no row {shown}, to which another row refers")
+
+    def _members(self, table: str, owner: bytes) -> list[bytes]:
+        """The members that an owner's associations name, in order."""
+        columns = schema.COLUMNS[table]
+        return [decode(BLOB, row[0], f"{table}.{columns[1]}") for row in self._associations(table, columns[1:], owner)]
+
+    def _strings(self, owner: bytes) -> tuple[str, ...]:
+        rows = self._associations("string_associations", ("Value",), owner)
+        return tuple(decode(TEXT, row[0], "string_associations.Value") for row in rows)
+
+    def _with_exports(self, table: str, owner: bytes) -> list[tuple[bytes, tuple[ExportDesc, ...]]]:
+        """Members with their exports. A row without one stands for a member that exports all, beside those with some."""
+        found: dict[tuple[bytes, bool], list[ExportDesc]] = {}
+        columns = schema.COLUMNS[table]
+        for member, export in self._associations(table, columns[1:], owner):
+            exports = found.setdefault((decode(BLOB, member, f"{table}.{columns[1]}"), export is None), [])
+            if export is not None:
+                exports.append(self._row(ExportDesc, export))
+        return [(member, tuple(exports)) for (member, _), exports in found.items()]
+
+    def _associations(self, table: str, columns: tuple[str, ...], owner: bytes) -> list[tuple[Any, ...]]:
+        """Asked for in order of insertion: an index would give them by key."""
+        sql = f"SELECT {', '.join(columns)} FROM {table} WHERE {schema.COLUMNS[table][0]} = ? ORDER BY rowid LIMIT ?"
+        rows = self._execute(sql, (owner, MAXIMUM_LIST + 1)).fetchall()
+        if len(rows) > MAXIMUM_LIST:
+            raise DamagedInputError(f"{table}: more than {MAXIMUM_LIST} rows for one object")
+        return rows
+
+    def _count(self, value: Any, most: int, where: str) -> int:
+        count: int = decode(UINT, value, where)
+        if count > most:
+            raise DamagedInputError(f"{where}: {count} is more than {most}")
+        return count
+
+
+class _Subobjects:
+    """Subobjects of a state object, each once, with its index."""
+
+    def __init__(self) -> None:
+        self.found: list[Any] = []
+        self._indices: dict[Any, int] = {}
+
+    def index(self, subobject: Any) -> int:
+        if subobject not in self._indices:
+            self._indices[subobject] = len(self.found)
+            self.found.append(subobject)
+        return self._indices[subobject]
+
+
+_MEMBER_CLASSES: Final[dict[type[Struct], str]] = {
+    RaytracingShaderConfig: "so_to_rt_shader_config_associations",
+    RaytracingPipelineConfig1: "so_to_rt_pipeline_config_associations",
+    HitGroup: "so_to_hit_group_associations",
+}
+_STATE_CLASSES: Final[dict[str, tuple[type, str | None]]] = {
+    field: (cls, attribute) for cls, (field, attribute) in PROGRAM_STATES.items()
+}
