@@ -22,6 +22,7 @@ from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import (
     ComputePipelineCreateInfo,
     GraphicsPipelineCreateInfo,
+    GraphicsPipelineLibraryCreateInfoEXT,
     PipelineCreateFlags2CreateInfo,
     PipelineHandle,
     PipelineLayoutCreateInfo,
@@ -80,6 +81,15 @@ def create_flags(pipeline: AnyPipeline) -> int:
     return pipeline.flags
 
 
+def _is_named_well(pipeline: AnyPipeline) -> bool:
+    """Whether a driver's name for the pipeline can be asked for and trusted.
+
+    RADV gives binaries of different ray tracing pipelines one key, and crashes when asked about a pipeline linked from libraries.
+    """
+    libraries = (PipelineLibraryCreateInfoKHR, GraphicsPipelineLibraryCreateInfoEXT)
+    return type(pipeline) is not RayTracingPipelineCreateInfoKHR and not any(type(item) in libraries for item in pipeline.next)
+
+
 @dataclass(frozen=True, slots=True)
 class _Creation:
     """The outcome of one creation call; ``pipeline`` is 0 where ``result`` is not VK_SUCCESS."""
@@ -112,9 +122,7 @@ class Pipelines:
         cached = keep and self.object_code_form == CACHE_FORM
         started = perf_counter()
         info, call = self._prepare(pipeline, _CAPTURE_DATA if capture else 0)
-        # Ray tracing is left out: RADV names binaries of different ray tracing pipelines alike, so its keys are not trusted there.
-        named = capture and type(pipeline) is not RayTracingPipelineCreateInfoKHR
-        name = self._pipeline_key(info) if named else b""
+        name = self._pipeline_key(info) if capture and _is_named_well(pipeline) else b""
         if name and (known := self._known.get(name)) is not None:
             return Compiled(request=request, values=known, seconds=perf_counter() - started, known=True)
         cache = self._create_cache(b"") if cached else 0
