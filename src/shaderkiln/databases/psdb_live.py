@@ -494,6 +494,7 @@ class LivePsdb:
         if self.read_only:
             raise AccessDeniedError(f"{self.path}: opened read-only")
         with self._lock, _Mapped(self.path, writing=True):
+            self._check_place()
             self._execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -505,6 +506,16 @@ class LivePsdb:
                 for known in self._known.values():
                     known.clear()
                 raise
+
+    def _check_place(self) -> None:
+        """SQLite would go on writing to a file that has been replaced, and all of that would be lost."""
+        try:
+            status = self.path.stat()
+            if (status.st_dev, status.st_ino) == self._file:
+                return
+        except FileNotFoundError:
+            pass
+        raise CacheCorruptError(f"{self.path}: another process has replaced it: open it again")
 
     @contextmanager
     def _scan(self) -> Iterator[None]:
@@ -615,7 +626,8 @@ def _prepare(path: Path, expected: Expectation, *, create: bool, reset: bool) ->
         return
     lock = FileLock(_beside(path, ".lock"))
     if not lock.wait(BUSY_SECONDS):
-        journal_form(path)
+        if path.exists() or not create:
+            _compatible(path, expected, strict=True)
         raise AccessDeniedError(f"{path.parent}: the folder cannot be written to")
     try:
         try:
@@ -654,6 +666,8 @@ def _create(path: Path, expected: Expectation) -> None:
     if expected.compiler is None:
         raise InvalidArgumentError(f"{path}: a new database needs the identity of an adapter")
     with _Mapped(path, writing=True), _temporary(path) as temporary:
+        if not path.exists():
+            _remove_journals(path)
         connection = connect(temporary, create=True)
         try:
             connection.execute(f"PRAGMA page_size = {schema.PAGE_SIZE}")
@@ -716,10 +730,14 @@ def _temporary(path: Path) -> Iterator[Path]:
 
 
 def _put_in_place(temporary: Path, path: Path) -> None:
-    for suffix in ("-wal", "-shm", "-journal"):
-        _beside(path, suffix).unlink(missing_ok=True)
+    _remove_journals(path)
     temporary.replace(path)
     _sync(path.parent)
+
+
+def _remove_journals(path: Path) -> None:
+    for suffix in ("-wal", "-shm", "-journal"):
+        _beside(path, suffix).unlink(missing_ok=True)
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -756,8 +774,6 @@ class _Mapped:
             raise InvalidArgumentError("the database is closed") from error
         if isinstance(error, apsw.FullError):
             raise DatabaseWriteError(f"{path}: cannot be written: no space left on the device") from error
-        if isinstance(error, apsw.ReadOnlyError) and getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_DBMOVED:
-            raise CacheCorruptError(f"{path}: another process has replaced it: open it again") from error
         if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError | PermissionError):
             raise AccessDeniedError(f"{path}: {error}") from error
         if self._writing and isinstance(error, apsw.IOError | OSError):

@@ -107,6 +107,7 @@ class ShaderCacheSession(ABC):
     evicts: bool = False
     """Whether entries may be removed to make room for others."""
     read_only: bool = False
+    _usable = False
 
     def __init__(
         self,
@@ -120,11 +121,13 @@ class ShaderCacheSession(ABC):
         self._debug = debug
         self.supports_overwrite = bool(support & ShaderCacheSupportFlags.STORE_OVERWRITE)
         self.supports_do_not_evict = bool(support & ShaderCacheSupportFlags.STORE_DO_NOT_EVICT)
-        self._references = 1
+        self._references = 0
         self._reference_lock = threading.Lock()
         self._closed_by_owner = False
-        self._usable = True
         control.add(self)
+        # Not before: an object that was refused has nothing to give back when it is dropped.
+        self._references = 1
+        self.set_enabled(control.enabled(self.cache_kind))
 
     # What a kind of session provides. Keys and types have been checked; nothing here is called on a closed session.
 
