@@ -316,13 +316,13 @@ class StateObjectDatabase:
 
     def verify(self) -> list[str]:
         """What is wrong with the file, empty if nothing is: SQLite's own checks, references, and every object read once."""
-        with self._using(read=True):
-            execute = self._connection.execute
-            faults = [str(row[0]) for row in execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
-            faults += [f"{row[0]}: a row refers to a missing one in {row[2]}" for row in execute("PRAGMA foreign_key_check")][
-                :20
-            ]
+        faults: list[str] = []
         try:
+            with self._using(read=True):
+                execute = self._connection.execute
+                faults += [str(row[0]) for row in execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
+                broken = execute('SELECT "table", parent FROM pragma_foreign_key_check LIMIT 20')
+                faults += [f"{table}: a row refers to a missing one in {parent}" for table, parent in broken]
             for key in self.keys():
                 try:
                     if self.find_object_kind(key) is ObjectKind.PIPELINE_STATE:

@@ -242,7 +242,7 @@ class Reader:
             target = subobjects.index(self._associated(member))
             subobjects.index(SubobjectToExportsAssociation(target, self._strings(member)))
         kind = decode(enumeration(enums.StateObjectType), row["Type"], "state_objects.Type")
-        parent = row["AddToStateObjectParent"]
+        parent = decode(optional(BLOB), row["AddToStateObjectParent"], "state_objects.AddToStateObjectParent")
         return StateObjectDesc(kind, tuple(subobjects.found)), None if parent is None else key_of(parent)
 
     def _associated(self, key: bytes) -> Any:
