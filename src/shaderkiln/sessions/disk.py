@@ -60,7 +60,7 @@ class _Front:
     """What was stored or found last, up to both limits; valid as long as no other connection changed the file."""
 
     def __init__(self, maximum_bytes: int, maximum_entries: int) -> None:
-        self._maximum_bytes = maximum_bytes or DEFAULT_MEMORY_BYTES
+        self.maximum_bytes = maximum_bytes or DEFAULT_MEMORY_BYTES
         self._maximum_entries = maximum_entries or DEFAULT_MEMORY_ENTRIES
         self._values: OrderedDict[tuple[bytes, int], bytes] = OrderedDict()
         self._bytes = 0
@@ -71,11 +71,11 @@ class _Front:
 
     def put(self, key: bytes, type: int, data: bytes) -> None:
         self.drop(key, type)
-        if len(data) > self._maximum_bytes:
+        if len(data) > self.maximum_bytes:
             return
         self._values[key, type] = data
         self._bytes += len(data)
-        while self._bytes > self._maximum_bytes or len(self._values) > self._maximum_entries:
+        while self._bytes > self.maximum_bytes or len(self._values) > self._maximum_entries:
             _, oldest = self._values.popitem(last=False)
             self._bytes -= len(oldest)
 
@@ -231,7 +231,7 @@ class DiskSession(ShaderCacheSession):
                 if data is not None and self._front_is_valid():
                     return data
                 data = database.find(key, type)
-                if self._front_is_valid():
+                if len(data) <= front.maximum_bytes and self._front_is_valid():
                     front.put(key, type, data)
                 return data
         except TypeError:
@@ -267,7 +267,7 @@ class DiskSession(ShaderCacheSession):
             self._cache.database.store(key, values, overwrite=overwrite, keep=keep)
             for type, data in values.items():
                 self._cache.front.drop(key, type)
-                if self._front_is_valid():
+                if len(data) <= self._cache.front.maximum_bytes and self._front_is_valid():
                     self._cache.front.put(key, type, data)
 
     def _clear(self) -> None:

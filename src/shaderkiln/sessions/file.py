@@ -96,7 +96,12 @@ class _DatabaseSession(ShaderCacheSession):
         return self._database.find(ValueKey(key), ValueType(type))
 
     def _find_many(self, key: bytes, types: Sequence[int]) -> Sequence[bytes | None]:
-        return self._database.find_many(key, types)
+        if len(types) > 1:
+            return self._database.find_many(key, types)
+        try:
+            return (self._look_up(key, types[0]),)
+        except NotFoundError:
+            return (None,)
 
     def _sizes(self, key: bytes) -> Mapping[int, int]:
         sizes = self._database.sizes(key)
