@@ -48,6 +48,11 @@ def install(wheel: Path, site: Path) -> None:
     subprocess.run([*pip, "--target", str(site), str(wheel)], check=True, timeout=60)
 
 
+def search_path() -> list[str]:
+    """Where this process was told to look for modules, for processes with another working folder."""
+    return [str(Path(entry).absolute()) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+
+
 class Kiln:
     """``kiln`` in processes of its own: with the toy compiler, without driver packages, in an empty home and working folder."""
 
@@ -57,7 +62,7 @@ class Kiln:
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
-            "PYTHONPATH": os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH")))),
+            "PYTHONPATH": os.pathsep.join([str(site), *search_path()]),
             "TOY_LOG": str(self.log),
             "COLUMNS": "120",
             "LC_ALL": "C.UTF-8",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from toy_plugin import KILN, search_path
 
 from shaderkiln.databases.fossilize import ArchiveWriter, FossilizeArchive
 from shaderkiln.databases.psdb import Psdb
@@ -42,9 +43,15 @@ def newest() -> str:
     pytest.skip("no driver package is installed (kiln drivers add mesa-backports)")
 
 
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(search_path())}
+
+
 def kiln(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "shaderkiln.cli.main", *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL)
+    command = [*KILN, *map(str, arguments)]
+    return subprocess.run(
+        command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL
+    )
 
 
 def records(*arguments: object, folder: Path, code: int = 0) -> list[dict[str, Any]]:
@@ -181,7 +188,7 @@ def test_another_familys_psdb_is_refused_before_a_worker_starts(
     assert done.stdout == ""
     assert f"does not belong to {NAVI21} with this driver: family: stored '{NAVI31}', expected '{NAVI21}'" in done.stderr
     command = [sys.executable, "-c", COUNT_PROCESSES, str(psdb), str(capture("taichi")), NAVI21]
-    counted = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, env=os.environ)
+    counted = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, env=environment())
     assert counted.stdout.startswith("0 "), counted
 
 
