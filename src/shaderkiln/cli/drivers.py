@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from shaderkiln.cli.output import echo, json_option, print_table, write_json
 from shaderkiln.drivers.packages import DriverPackages
+
+if TYPE_CHECKING:
+    from shaderkiln.shaders.package import TranslatorPackage
+
+TRANSLATOR = "vkd3d-shader"
+"""Not a driver, but fetched, kept and removed like one."""
 
 
 @click.group("drivers")
@@ -33,7 +40,8 @@ def drivers_group() -> None:
 @click.option("--mirror", help="URI of a Debian mirror; default: the machine's own.")
 @json_option
 def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str | None, as_json: bool) -> None:
-    """Fetch a driver package (mesa-backports, mesa-stable) with the system's package tools, without installing it.
+    """Fetch a package (mesa-backports, mesa-stable; vkd3d-shader, the translator of Direct3D 12 shaders) with the system's package
+    tools, without installing it.
 
     \b
     Example:
@@ -52,13 +60,24 @@ def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str 
             echo(f"{name}: {step}", err=True)
         last = step
 
-    package = DriverPackages().add(name, from_folder=from_folder, refresh=refresh, mirror=mirror, progress=progress)
+    if name == TRANSLATOR:
+        from shaderkiln.shaders.package import TranslatorPackages
+
+        translator = TranslatorPackages().add(refresh=refresh, mirror=mirror, progress=progress)
+        record, text = _translator_record(translator), f"{name}: {translator.version} in {translator.root}"
+        notice = translator.notice
+    else:
+        package = DriverPackages().add(name, from_folder=from_folder, refresh=refresh, mirror=mirror, progress=progress)
+        record, text = _record(package), f"{package.name}: {package.version or 'a build of your own'} in {package.root}"
+        notice = ""
     if live:
         sys.stderr.write("\r\x1b[K")
+    if notice:
+        echo(f"{name}: {notice}", err=True)
     if as_json:
-        write_json(_record(package))
+        write_json(record)
     else:
-        echo(f"{package.name}: {package.version or 'a build of your own'} in {package.root}")
+        echo(text)
 
 
 @drivers_group.command("list")
@@ -70,10 +89,15 @@ def list_command(as_json: bool) -> None:
     Example:
       kiln drivers list
     """
+    from shaderkiln.shaders.package import TranslatorPackages
+
     packages = DriverPackages().list()
+    translators = [t for name in TranslatorPackages().names() if (t := TranslatorPackages().get(name)).manifest]
     if as_json:
         for package in packages:
             write_json(_record(package))
+        for translator in translators:
+            write_json(_translator_record(translator))
         return
     rows = [
         [
@@ -85,6 +109,7 @@ def list_command(as_json: bool) -> None:
         ]
         for p in packages
     ]
+    rows += [[TRANSLATOR, t.version, t.manifest.suite if t.manifest else "-", "translator", str(t.root)] for t in translators]
     print_table("", ["package", "version", "suite", "drivers", "folder"], rows)
 
 
@@ -98,7 +123,12 @@ def remove_command(name: str, as_json: bool) -> None:
     Example:
       kiln drivers remove mesa-stable
     """
-    DriverPackages().remove(name)
+    if name == TRANSLATOR:
+        from shaderkiln.shaders.package import TranslatorPackages
+
+        TranslatorPackages().remove()
+    else:
+        DriverPackages().remove(name)
     if as_json:
         write_json({"type": "removed", "name": name})
     else:
@@ -107,6 +137,13 @@ def remove_command(name: str, as_json: bool) -> None:
 
 def _short(icd: str) -> str:
     return Path(icd).name.removeprefix("lib").removeprefix("vulkan_").removesuffix(".so")
+
+
+def _translator_record(translator: TranslatorPackage) -> dict[str, object]:
+    return {
+        "type": "translator", "name": TRANSLATOR, "version": translator.version, "folder": str(translator.root),
+        "suite": translator.manifest.suite if translator.manifest else "",
+    }  # fmt: skip
 
 
 def _record(package: object) -> dict[str, object]:
