@@ -391,8 +391,15 @@ def test_transactions(path: Path) -> None:
         with pytest.raises(AccessDeniedError):
             database.set_application_desc(GAME)
     assert path.read_bytes() == before
-    with pytest.raises(AlreadyExistsError):
-        StateObjectDatabase.create(path)
+    for there in (path, path.parent / "text"):
+        if there != path:
+            there.write_text("something else")
+        with pytest.raises(AlreadyExistsError):
+            StateObjectDatabase.create(there)
+    (path.parent / "empty").touch()
+    StateObjectDatabase.create(path.parent / "empty").close()
+    with pytest.raises(AccessDeniedError):
+        StateObjectDatabase.create(path.parent / "no folder" / "a")
     with StateObjectDatabase.open(path, write=True) as database:
         database.store_pipeline_state_desc(b"d", 1, PipelineStateStream())
     with pytest.raises(InvalidArgumentError, match="closed"):

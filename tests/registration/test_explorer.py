@@ -13,7 +13,7 @@ from registry_support import GAME, psdb
 
 from shaderkiln.compilers.plugin import AdapterFamily, Compiler, FamilyCompiler
 from shaderkiln.descriptions.pipeline import Application
-from shaderkiln.errors import NotFoundError
+from shaderkiln.errors import CacheCorruptError, NotFoundError
 from shaderkiln.registration.explorer import ComponentResolver, Explorer, RegistryResolver
 from shaderkiln.registration.installer import Installer
 from shaderkiln.registration.records import CompilerProperties, PsdbProperties, Scope
@@ -99,6 +99,12 @@ def test_a_registered_psdb_is_chosen_from_all_scopes(tmp_path: Path, caplog: pyt
     assert resolver("default") == new
     register(Scope.SYSTEM, "default", new, family="amd-navi21")
     assert resolver("default") == old
+    (tmp_path / "system.sqlite").write_bytes(b"damaged")
+    with caplog.at_level(logging.WARNING):
+        assert resolver("default") == old
+    assert "system.sqlite" in caplog.text
+    with pytest.raises(CacheCorruptError):
+        explorer.applications(game)
 
 
 class Plugin(Compiler):

@@ -238,6 +238,16 @@ def test_a_plain_user_reads_the_system_registry_and_cannot_write_it(tmp_path: Pa
 
 
 @pytest.mark.spec("EP-50")
+def test_a_registry_that_was_not_finished_is_made_anew(tmp_path: Path) -> None:
+    registry = tmp_path / "registry.sqlite"
+    registry.touch()
+    assert Explorer([(Scope.USER, registry)]).applications() == ()
+    with Installer.open("Store", registry=registry) as installer:
+        installer.register_application("game", GAME)
+    assert len(Explorer([(Scope.USER, registry)]).applications()) == 1
+
+
+@pytest.mark.spec("EP-50")
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(AccessDeniedError):

@@ -115,23 +115,28 @@ class StateObjectDatabase:
 
     @classmethod
     def create(cls, path: Path | str) -> Self:
-        """Make a new, empty database and open it for writing. Raises AlreadyExistsError for a file that is there."""
+        """Make a new, empty database and open it for writing. Raises AlreadyExistsError for a file that is there and not empty."""
         path = Path(path)
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
-        except FileExistsError as error:
-            raise AlreadyExistsError(f"{path}: is there already") from error
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
         except ValueError as error:
             raise InvalidArgumentError(f"{path!r}: {error}") from error
         except OSError as error:
             raise AccessDeniedError(f"{path}: cannot be created: {error.strerror}") from error
+        try:
+            status = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+        if status.st_size or not stat.S_ISREG(status.st_mode):
+            raise AlreadyExistsError(f"{path}: is there already")
         database = cls(path, _connect(path, write=True, size=0, wal=False), write=True)
         try:
             with database.transaction():
+                if database._connection.execute("SELECT 1 FROM sqlite_schema").fetchall():
+                    raise AlreadyExistsError(f"{path}: another process has just made it")
                 schema.create(database._connection)
         except BaseException:
             database.close()
-            path.unlink(missing_ok=True)
             raise
         return database
 

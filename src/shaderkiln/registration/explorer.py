@@ -37,15 +37,7 @@ class Explorer:
         A registry that does not exist holds nothing. Raises CacheCorruptError for a damaged one.
         """
         key = None if executable is None else normal_executable(executable)
-        found: list[RegisteredApplication] = []
-        for scope, path in self._registries:
-            try:
-                registry = Registry.open(path, scope, write=False)
-            except NotFoundError:
-                continue
-            with registry, registry.transaction(write=False):
-                found += registry.applications(executable=key)
-        return tuple(found)
+        return tuple(application for scope, path in self._registries for application in _read(scope, path, key))
 
     def application(self, executable: Path | str) -> RegisteredApplication:
         """The application of an executable; the user's registration goes before the system's. Raises NotFoundError."""
@@ -57,16 +49,23 @@ class Explorer:
     def candidates(self, executable: Path | str, component: str, driver: CompilerProperties) -> tuple[Path, ...]:
         """The registered PSDBs of a component that the driver can use, the best first (EP-05), of all scopes together.
 
-        What a PSDB was made for is read from the file itself; one that is missing or damaged is passed over with a warning.
+        What a PSDB was made for is read from the file itself. A program must run whatever happened to its precompiled shaders, so
+        PSDBs and registries that are missing, damaged or unreadable are passed over with a warning.
         """
+        key = normal_executable(executable)
         found: list[tuple[CompilerIdentity, Path]] = []
-        for application in self.applications(executable):
-            registered = application.component(component)
-            for path in registered.precompiled_cache_paths(driver.adapter_family) if registered else ():
-                try:
-                    found.append((_identity(path), path))
-                except ShaderkilnError as error:
-                    log.warning("component %r: %s", component, error)
+        for scope, registry in self._registries:
+            try:
+                applications = _read(scope, registry, key)
+            except ShaderkilnError as error:
+                log.warning("%s", error)
+                continue
+            for registered in filter(None, (application.component(component) for application in applications)):
+                for path in registered.precompiled_cache_paths(driver.adapter_family):
+                    try:
+                        found.append((_identity(path), path))
+                    except ShaderkilnError as error:
+                        log.warning("component %r: %s", component, error)
         return tuple(by_preference(found, driver))
 
     def resolve(self, executable: Path | str, component: str, driver: CompilerProperties) -> Path | None:
@@ -84,6 +83,15 @@ class RegistryResolver:
 
     def __call__(self, component: str) -> Path | None:
         return self.explorer.resolve(self.executable, component, self.driver)
+
+
+def _read(scope: Scope, path: Path, executable: str | None) -> tuple[RegisteredApplication, ...]:
+    try:
+        registry = Registry.open(path, scope, write=False)
+    except NotFoundError:
+        return ()
+    with registry, registry.transaction(write=False):
+        return registry.applications(executable=executable)
 
 
 def _identity(path: Path) -> CompilerIdentity:

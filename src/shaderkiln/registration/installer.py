@@ -206,7 +206,7 @@ def _claim(registry: Path, scope: Scope, name: str) -> int:
     make_folder(registry, scope)
     path = registry.with_name(f"{registry.name}.{hashlib.sha256(name.encode()).hexdigest()[:16]}.lock")
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise AccessDeniedError(f"{path}: {error.strerror}; a registry of this scope needs other rights") from error
     try:
