@@ -88,6 +88,12 @@ class DamagedInputError(ShaderkilnError):
     default_code = "E_INVALIDARG"
 
 
+class UnsupportedError(ShaderkilnError):
+    """This adapter, or what stands in for it, cannot do what is asked for (``DXGI_ERROR_UNSUPPORTED``)."""
+
+    default_code = "DXGI_ERROR_UNSUPPORTED"
+
+
 class DriverError(ShaderkilnError):
     """A driver, or the process that holds it, failed; ``code`` is the VkResult name where there is one."""
 
