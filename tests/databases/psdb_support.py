@@ -58,8 +58,8 @@ def make(number: int) -> tuple[Group, tuple[Value, ...]]:
     return Group(object_key(number), 1, (own, shared), "compute", f"{number:016x}"), values
 
 
-def build(path: Path, numbers: object = range(20)) -> Path:
-    with PsdbBuilder(path, compiler(), APPLICATION) as builder:
+def build(path: Path, numbers: object = range(20), identity: CompilerIdentity | None = None) -> Path:
+    with PsdbBuilder(path, identity or compiler(), APPLICATION) as builder:
         for number in numbers:  # type: ignore[attr-defined]
             builder.add(*make(number))
         builder.finish()

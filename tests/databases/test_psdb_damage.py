@@ -375,9 +375,32 @@ def test_the_checksums_are_the_documented_ones() -> None:
     """Recomputed from docs/formats.md alone."""
     import xxhash
 
-    seed = xxhash.xxh3_64(b"key", seed=1).intdigest()
-    assert psdb_schema.value_checksum(b"key", 1, b"data") == xxhash.xxh3_128(b"data", seed=seed).digest()
+    seed = xxhash.xxh3_64(b"key", seed=0xF00 ^ 1).intdigest()
+    assert psdb_schema.value_checksum(0xF00, b"key", 1, b"data") == xxhash.xxh3_128(b"data", seed=seed).digest()
     row = b"s\x02\0\0\0abi\x08\0\0\0\xfe\xff\xff\xff\xff\xff\xff\xffb\x01\0\0\0z"
     assert psdb_schema.seal("ab", -2, b"z") == xxhash.xxh3_128(row).digest()
     group = Group(object_key(1), 1, (ValueKey(b"a"), ValueKey(b"bcd")), "compute", "n")
     assert psdb_schema.group_row(group)[4] == b"\x01\0\0\0a\x03\0\0\0bcd"
+
+
+def test_the_identity_of_another_device_takes_every_value_with_it(tmp_path: Path) -> None:
+    """A sound row of table compiler, copied from the database of another device, must not bring this one's values to that device."""
+    build(tmp_path / "theirs.psdb", range(3), identity=compiler(family="amd-navi21", device_id=0x73BF))
+    ours = build(tmp_path / "ours.psdb", range(3))
+    with sqlite3.connect(ours) as connection:
+        checksum = connection.execute("SELECT checksum FROM compiler").fetchone()[0]
+        rows = connection.execute("SELECT key, type, data, entries.checksum FROM entries JOIN payloads ON payload = payloads.id")
+        owner = int.from_bytes(checksum[:8], "little")
+        for key, type, data, stored in rows.fetchall():
+            assert psdb_schema.value_checksum(owner, key, type, data) == stored
+        connection.execute("ATTACH ? AS other", (str(tmp_path / "theirs.psdb"),))
+        connection.execute("DELETE FROM compiler")
+        connection.execute("INSERT INTO compiler SELECT * FROM other.compiler")
+    connection.close()
+    with Psdb.open(ours) as database:
+        assert database.identity.family == "amd-navi21"
+        for number in range(3):
+            for value in make(number)[1]:
+                with pytest.raises(DamagedValueError):
+                    database.find(value.key, value.type)
+        assert len([damage for damage in database.verify() if damage.subject == "value"]) == sum(1 for _ in database.values())

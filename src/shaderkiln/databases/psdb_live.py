@@ -27,6 +27,7 @@ from ..errors import (
     CacheFullError,
     InvalidArgumentError,
     NotFoundError,
+    ShaderkilnError,
 )
 from ..identity import ApplicationIdentity, CompilerIdentity, Difference, differences
 from ..keys import ValueKey, ValueType
@@ -41,7 +42,9 @@ TRIMMED_SHARE = 0.98
 """Eviction goes on until so much of the maximum is used, so that not every store has to evict."""
 
 _KNOWN_LIMIT = 500_000
-_TOUCHED_LIMIT = 4096
+_TOUCHED_LIMIT = 65_536
+_FLUSH_SECONDS = 60.0
+_FLUSH_LOOK = 1023
 _CHECKPOINT_PAGES = 1000
 _RESTART_PAGES = 16_384
 _RESERVE_STEP = 16 << 20
@@ -114,9 +117,10 @@ class LivePsdb:
     """
 
     identity: CompilerIdentity
+    _owner: int
     application: ApplicationIdentity
 
-    def __init__(self, path: Path, connection: apsw.Connection, *, read_only: bool, trim: bool) -> None:
+    def __init__(self, path: Path, connection: apsw.Connection, *, read_only: bool, trim: bool, recency: bool) -> None:
         self.path = path
         self.read_only = read_only
         self.trim = trim
@@ -128,8 +132,9 @@ class LivePsdb:
         # Where values were last seen. A payload id is never used again, so what another process replaced or removed is not found.
         self._known: dict[int, dict[bytes, tuple[int, bytes]]] = {int(type): {} for type in ValueType}
         # Keys in use since the last flush, with a number that grows: recency costs no write at a find.
-        self._touched: dict[bytes, int] | None = None if read_only else {}
+        self._touched: dict[bytes, int] | None = {} if recency and not read_only else None
         self._tick = 0
+        self._next_flush = time.monotonic() + _FLUSH_SECONDS
         self._deadline = 0.0
         self._file: tuple[int, int] | None = None
         self._closed = False
@@ -148,6 +153,7 @@ class LivePsdb:
         maximum_size: int = 0,
         reserve: bool = False,
         trim: bool = False,
+        recency: bool = True,
     ) -> Self:
         """Open for reading and writing.
 
@@ -155,7 +161,8 @@ class LivePsdb:
         read it are not disturbed. An incompatible file (damaged, no PSDB, of another format version, of another identity) is
         replaced by an empty one if ``reset`` says so, and is else left as it is. ``maximum_size`` in bytes of all values raises
         the stored limit, never lowers it; 0 leaves it. ``reserve`` makes the file that long on disk now. ``trim`` evicts entries
-        at the limit, least recently used first.
+        at the limit, least recently used first; ``recency`` tells them, and those of other processes, what is used through this
+        object (written down at its own evictions, once a minute, and when it is closed).
 
         Raises NotFoundError, AccessDeniedError, CacheCorruptError (IdentityMismatchError for another identity),
         DatabaseBusyError, DatabaseWriteError, and InvalidArgumentError where a database has to be created without an adapter.
@@ -180,8 +187,9 @@ class LivePsdb:
         except BaseException:
             connection.close(True)
             raise
-        database = cls(path, connection, read_only=read_only, trim=trim)
+        database = cls(path, connection, read_only=read_only, trim=trim, recency=recency)
         database.identity, database.application = identity, application
+        database._owner = schema.owner_seed(identity)
         try:
             if not read_only:
                 database._file = note_live(path)
@@ -228,7 +236,9 @@ class LivePsdb:
                     data: bytes = row[0]
                     if _xxh3_128(data, _xxh3_64(key, type)) == known[1]:
                         if self._touched is not None:
-                            self._tick = self._touched[key] = self._tick + 1
+                            self._tick = tick = self._touched[key] = self._tick + 1
+                            if not tick & _FLUSH_LOOK:
+                                self._flush_now_and_then()
                         return data
         except (apsw.Error, TypeError, KeyError):
             pass  # told again, and reported, below
@@ -290,7 +300,7 @@ class LivePsdb:
         if row is None:
             raise DamagedValueError(ValueKey(key), ValueType(type), "its bytes are not there")
         data: bytes = row[0]
-        if schema.value_checksum(key, type, data) != checksum:
+        if schema.value_checksum(self._owner, key, type, data) != checksum:
             raise DamagedValueError(ValueKey(key), ValueType(type), "its checksum is not the one in the index")
         known = self._known[type]
         if len(known) >= _KNOWN_LIMIT:
@@ -298,7 +308,7 @@ class LivePsdb:
         known[key] = (payload, checksum)
         if self._touched is not None:
             self._tick = self._touched[key] = self._tick + 1
-            if len(self._touched) >= _TOUCHED_LIMIT * 16:
+            if len(self._touched) >= _TOUCHED_LIMIT:
                 self._touched.clear()
         return data
 
@@ -340,7 +350,7 @@ class LivePsdb:
                     "INSERT INTO payloads (size, checksum, data) VALUES (?, ?, ?)", (len(data), _xxh3_128(data), data)
                 )
                 payload = self._connection.last_insert_rowid()
-                checksum = schema.value_checksum(key, type, data)
+                checksum = schema.value_checksum(self._owner, key, type, data)
                 self._execute(
                     "INSERT INTO entries (key, type, payload, size, checksum, flags, clock) VALUES (?, ?, ?, ?, ?, ?, ?)",
                     (key, int(type), payload, len(data), checksum, int(keep), state.clock + 1),
@@ -354,8 +364,7 @@ class LivePsdb:
             self._known[type][key] = (payload, checksum)
         if self._touched is not None:
             self._touched.pop(key, None)
-            if len(self._touched) >= _TOUCHED_LIMIT:
-                self._flush()
+            self._flush_now_and_then()
 
     def clear(self) -> None:
         """Remove every value and group; identity and limit stay. Raises as ``store``."""
@@ -403,27 +412,38 @@ class LivePsdb:
         self._execute("DELETE FROM payloads WHERE id = ?", (payload,))
         self._known[type].pop(key, None)
 
+    def _flush_now_and_then(self) -> None:
+        if time.monotonic() >= self._next_flush:
+            self._flush()
+
     def _flush(self) -> None:
-        """Write down which entries were used, if no other process is writing just now."""
-        if not self._touched or self._connection.in_transaction:
-            return
-        self._connection.set_busy_timeout(0)
-        try:
-            with suppress(DatabaseBusyError, DatabaseWriteError), self._transaction():
-                self._write_touched()
-        finally:
-            self._connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+        """Write down which entries were used, unless another process is writing just now, or nothing is ever evicted."""
+        self._next_flush = time.monotonic() + _FLUSH_SECONDS
+        with self._lock:
+            if not self._touched or self._connection.in_transaction:
+                return
+            self._connection.set_busy_timeout(0)
+            try:
+                with suppress(ShaderkilnError), self._transaction():
+                    self._write_touched()
+            finally:
+                self._connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
 
     def _write_touched(self) -> None:
         """The numbers are larger than all given out before, in the order of use."""
         if not self._touched:
             return
+        # At one moment: other threads go on finding.
+        used = list(self._touched.items())
+        self._touched = {}
         state = self._read_state()
-        keys = sorted(self._touched, key=self._touched.__getitem__)
-        self._touched.clear()
-        numbers = range(state.clock + 1, state.clock + 1 + len(keys))
-        self._connection.cursor().executemany("UPDATE entries SET clock = ? WHERE key = ?", zip(numbers, keys, strict=True))
-        self._write_state(state, clock=state.clock + len(keys))
+        if not state.maximum_size:
+            return
+        used.sort(key=lambda item: item[1])
+        numbers = range(state.clock + 1, state.clock + 1 + len(used))
+        rows = [(number, key) for number, (key, _) in zip(numbers, used, strict=True)]
+        self._connection.cursor().executemany("UPDATE entries SET clock = ? WHERE key = ?", rows)
+        self._write_state(state, clock=state.clock + len(used))
 
     def raise_limit(self, maximum_size: int) -> None:
         """Raise the stored limit to that many bytes of all values; one that is larger stays. Raises as ``store``."""
@@ -503,8 +523,6 @@ class LivePsdb:
                 if self._connection.in_transaction:
                     with suppress(apsw.Error):
                         self._execute("ROLLBACK")
-                for known in self._known.values():
-                    known.clear()
                 raise
 
     def _check_place(self) -> None:

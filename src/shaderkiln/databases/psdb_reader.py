@@ -43,6 +43,7 @@ class Psdb:
     maximum_size: int
     """Limit of the payload bytes; 0 means none."""
     _state: schema.State
+    _owner: int
 
     def __init__(self, path: Path, connection: apsw.Connection, file_size: int, index_limit: int) -> None:
         self.path = path
@@ -76,6 +77,7 @@ class Psdb:
                 limit_resources(connection)
                 schema.check_schema(connection.execute("SELECT type, name, sql FROM sqlite_schema LIMIT 100"))
                 database.identity, database.application, database._state = schema.read_identity(connection)
+            database._owner = schema.owner_seed(database.identity)
             state = database._state
             if max(state.value_count, state.group_count, state.poison_count) > size // _SMALLEST_ROW:
                 raise CacheCorruptError(f"{path}: claims more rows than the file can hold")
@@ -122,7 +124,7 @@ class Psdb:
                 raise DamagedValueError(key, ValueType(type), str(error)) from error
         if data is None:
             raise DamagedValueError(key, ValueType(type), "its size is not the one in the index")
-        if _xxh3_128(data, _xxh3_64(key, type)) != checksum:
+        if _xxh3_128(data, _xxh3_64(key, self._owner ^ type)) != checksum:
             raise DamagedValueError(key, ValueType(type), "its checksum is not the one in the index")
         return data
 

@@ -156,12 +156,18 @@ def seal(*columns: int | str | bytes) -> bytes:
     return xxhash.xxh3_128_digest(b"".join(parts))
 
 
-def value_checksum(key: bytes, type: int, data: bytes) -> bytes:
-    """The checksum of an entry: xxh3_128 of the bytes, seeded with xxh3_64 of the key seeded with the type.
+def owner_seed(identity: CompilerIdentity) -> int:
+    """What ties the checksums of values to a compiler: the first 8 bytes (little-endian) of the checksum of its row."""
+    return int.from_bytes(seal(*_compiler_row(identity))[:8], "little")
 
-    It belongs to this key and type only, so that an altered reference to another payload is found as well.
+
+def value_checksum(owner: int, key: bytes, type: int, data: bytes) -> bytes:
+    """The checksum of an entry: xxh3_128 of the bytes, seeded with xxh3_64 of the key, seeded with ``owner`` xor the type.
+
+    It belongs to this key and type and to ``owner_seed`` of the database's compiler only, so that an altered reference to another
+    payload is found, and a database whose identity was replaced by that of another device has no value left that can be read.
     """
-    return xxhash.xxh3_128_digest(data, xxhash.xxh3_64_intdigest(key, type))
+    return xxhash.xxh3_128_digest(data, xxhash.xxh3_64_intdigest(key, owner ^ type))
 
 
 def create(connection: apsw.Connection, identity: CompilerIdentity, application: ApplicationIdentity) -> None:

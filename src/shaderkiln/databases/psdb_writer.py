@@ -50,6 +50,7 @@ class PsdbBuilder:
         self.path = Path(path)
         self.identity = identity
         self.application = application
+        self._owner = schema.owner_seed(identity)
         self.differences: list[StoredDifference] = []
         """Everything that ``add`` reported."""
         self._partial_path = self._beside(".partial")
@@ -356,7 +357,7 @@ class PsdbBuilder:
         if self._base is not None:
             with suppress(NotFoundError):
                 return self._base.find(key, type)
-        return _read_entry(connection, key, type)
+        return _read_entry(connection, self._owner, key, type)
 
     def _add_value(self, connection: apsw.Connection, value: Value) -> ValueDifference | None:
         stored = self._stored(connection, value.key, value.type)
@@ -366,7 +367,7 @@ class PsdbBuilder:
                 int(value.type),
                 store_payload(connection, value.data),
                 len(value.data),
-                schema.value_checksum(value.key, value.type, value.data),
+                schema.value_checksum(self._owner, value.key, value.type, value.data),
             )
             _insert(connection, "entries", "key, type, payload, size, checksum", row)
             return None
@@ -480,12 +481,12 @@ class PsdbBuilder:
             if (key, type) == previous:
                 continue
             previous = (key, type)
-            source = _read_entry(connection, key, type) if is_new and connection is not None else None
+            source = _read_entry(connection, self._owner, key, type) if is_new and connection is not None else None
             if source is None and base is not None:
                 source = base.find(ValueKey(key), ValueType(type))
             if source is None:
                 raise CacheCorruptError(f"{self._partial_path}: the index of values is damaged")
-            yield key, type, len(source), schema.value_checksum(key, type, source), source
+            yield key, type, len(source), schema.value_checksum(self._owner, key, type, source), source
 
     def _sorted_groups(self) -> Iterator[Group]:
         streams: list[Iterable[Group]] = []
@@ -559,14 +560,14 @@ class _Partial:
             raise CacheCorruptError(f"{self._path}: damaged: {error}") from error
 
 
-def _read_entry(connection: apsw.Connection, key: bytes, type: int) -> bytes | None:
+def _read_entry(connection: apsw.Connection, owner: int, key: bytes, type: int) -> bytes | None:
     """The verified bytes of an entry of the unfinished file, None where there is none."""
     query = "SELECT payload, checksum FROM entries WHERE key = ? AND type = ?"
     entry = connection.execute(query, (key, int(type))).fetchone()
     if entry is None:
         return None
     row: Any = connection.execute("SELECT data FROM payloads WHERE id = ?", (entry[0],)).fetchone()
-    if row is None or not isinstance(row[0], bytes) or schema.value_checksum(key, type, row[0]) != entry[1]:
+    if row is None or not isinstance(row[0], bytes) or schema.value_checksum(owner, key, type, row[0]) != entry[1]:
         raise DamagedValueError(ValueKey(key), ValueType(type), "it changed in the unfinished file")
     data: bytes = row[0]
     return data
