@@ -14,11 +14,14 @@ from registry_support import GAME, psdb
 from shaderkiln.compilers.plugin import AdapterFamily, Compiler, FamilyCompiler
 from shaderkiln.descriptions.pipeline import Application
 from shaderkiln.errors import CacheCorruptError, NotFoundError
-from shaderkiln.registration.explorer import ComponentResolver, Explorer, RegistryResolver
+from shaderkiln.registration.explorer import Explorer, RegistryResolver
 from shaderkiln.registration.installer import Installer
 from shaderkiln.registration.records import CompilerProperties, PsdbProperties, Scope
 from shaderkiln.registration.selection import by_preference, is_compatible
 from shaderkiln.registration.targets import precompile_targets
+from shaderkiln.sessions.descs import RegisteredSessionDesc
+from shaderkiln.sessions.factory import SessionEnvironment, create_shader_cache_session1
+from shaderkiln.sessions.file import ComponentResolver
 
 
 class Made:
@@ -93,18 +96,38 @@ def test_a_registered_psdb_is_chosen_from_all_scopes(tmp_path: Path, caplog: pyt
     assert explorer.resolve(game, "default", driver) == profile
     register(Scope.SYSTEM, "DLC1", new)
     resolver: ComponentResolver = RegistryResolver(game, driver, explorer)
-    assert [resolver(name) for name in ("default", "DLC1", "DLC2")] == [profile, new, None]
-    assert RegistryResolver(tmp_path / "another", driver, explorer)("default") is None
+    assert [resolver.resolve(name) for name in ("default", "DLC1", "DLC2")] == [profile, new, None]
+    assert RegistryResolver(tmp_path / "another", driver, explorer).resolve("default") is None
     (tmp_path / "profile.psdb").write_bytes(b"damaged")
-    assert resolver("default") == new
+    assert resolver.resolve("default") == new
     register(Scope.SYSTEM, "default", new, family="amd-navi21")
-    assert resolver("default") == old
+    assert resolver.resolve("default") == old
     (tmp_path / "system.sqlite").write_bytes(b"damaged")
     with caplog.at_level(logging.WARNING):
-        assert resolver("default") == old
+        assert resolver.resolve("default") == old
     assert "system.sqlite" in caplog.text
     with pytest.raises(CacheCorruptError):
         explorer.applications(game)
+
+
+@pytest.mark.spec("EP-44", "EP-05")
+def test_a_registered_session_gets_its_file_from_the_registry(tmp_path: Path) -> None:
+    game = tmp_path / "game"
+    registry = tmp_path / "registry.sqlite"
+    driver = CompilerProperties("amd-navi31", 5 << 48, 5 << 48, "", 1 << 32)
+    resolver = RegistryResolver(game, driver, Explorer([(Scope.USER, registry)]))
+    environment = SessionEnvironment(application=GAME, resolver=resolver)
+    with Installer.open("Store", registry=registry) as installer:
+        installer.register_application(game, GAME)
+        with pytest.raises(NotFoundError):
+            create_shader_cache_session1(RegisteredSessionDesc("DLC1"), environment)
+        path = psdb(tmp_path / "dlc1.psdb")
+        installer.register_component(game, "DLC1", "dlc1.sodb", [PsdbProperties("amd-navi31", path)])
+        session = create_shader_cache_session1(RegisteredSessionDesc("DLC1"), environment)
+        assert session.get_desc() == RegisteredSessionDesc("DLC1")
+        installer.remove_component(game, "DLC1")
+        with pytest.raises(NotFoundError):
+            create_shader_cache_session1(RegisteredSessionDesc("DLC1"), environment)
 
 
 class Plugin(Compiler):

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from shaderkiln.errors import NotFoundError, ShaderkilnError
 from shaderkiln.identity import CompilerIdentity
@@ -16,12 +15,6 @@ from .registry import Registry, normal_executable, registry_path
 from .selection import by_preference
 
 log = logging.getLogger(__name__)
-
-
-class ComponentResolver(Protocol):
-    """Where REGISTERED sessions and the default PSDB get their files: a component's name to the PSDB to use, or None."""
-
-    def __call__(self, component: str) -> Path | None: ...
 
 
 class Explorer:
@@ -75,14 +68,15 @@ class Explorer:
 
 @dataclass(frozen=True, slots=True)
 class RegistryResolver:
-    """The ComponentResolver of one application and driver; it asks the registry again each time."""
+    """What REGISTERED sessions and the default PSDB of one application and driver ask; it reads the registry again each time."""
 
     executable: Path
     driver: CompilerProperties
     explorer: Explorer
 
-    def __call__(self, component: str) -> Path | None:
-        return self.explorer.resolve(self.executable, component, self.driver)
+    def resolve(self, component_name: str) -> Path | None:
+        """The PSDB to use for a component, or None where none that fits is registered."""
+        return self.explorer.resolve(self.executable, component_name, self.driver)
 
 
 def _read(scope: Scope, path: Path, executable: str | None) -> tuple[RegisteredApplication, ...]:
@@ -95,7 +89,6 @@ def _read(scope: Scope, path: Path, executable: str | None) -> tuple[RegisteredA
 
 
 def _identity(path: Path) -> CompilerIdentity:
-    from shaderkiln.databases.psdb import Psdb
+    from shaderkiln.databases.psdb_live import read_stored_identity
 
-    with Psdb.open(path) as psdb:
-        return psdb.identity
+    return read_stored_identity(path)[0]
