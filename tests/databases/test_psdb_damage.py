@@ -384,12 +384,14 @@ def test_the_checksums_are_the_documented_ones() -> None:
 
 
 def test_the_identity_of_another_device_takes_every_value_with_it(tmp_path: Path) -> None:
-    """A sound row of table compiler, copied from the database of another device, must not bring this one's values to that device."""
+    """A sound row of table compiler, copied from another device's database, must not bring this one's values to that device."""
     build(tmp_path / "theirs.psdb", range(3), identity=compiler(family="amd-navi21", device_id=0x73BF))
     ours = build(tmp_path / "ours.psdb", range(3))
     with sqlite3.connect(ours) as connection:
         checksum = connection.execute("SELECT checksum FROM compiler").fetchone()[0]
-        rows = connection.execute("SELECT key, type, data, entries.checksum FROM entries JOIN payloads ON payload = payloads.id")
+        rows = connection.execute(
+            "SELECT key, type, data, entries.checksum FROM entries JOIN payloads ON payload = payloads.id"
+        )
         owner = int.from_bytes(checksum[:8], "little")
         for key, type, data, stored in rows.fetchall():
             assert psdb_schema.value_checksum(owner, key, type, data) == stored
