@@ -30,7 +30,7 @@ from ..errors import (
     ShaderkilnError,
 )
 from ..identity import ApplicationIdentity, CompilerIdentity, Difference, differences
-from ..keys import ValueKey, ValueType
+from ..keys import Group, ObjectKey, ValueKey, ValueType
 from . import psdb_schema as schema
 from .psdb_lock import FileLock, forget_live, is_live, note_live
 from .psdb_reader import Psdb, connect, limit_resources
@@ -271,6 +271,18 @@ class LivePsdb:
         schema.check_key(key)
         with self._lock, _Mapped(self.path):
             return self._execute("SELECT 1 FROM entries WHERE key = ? LIMIT 1", (key,)).fetchone() is not None
+
+    def group_or_none(self, object_key: ObjectKey, version: int) -> Group | None:
+        """The group of an object that came with the finished file, or None. Raises CacheCorruptError for a damaged one."""
+        query = f"SELECT {schema.GROUP_COLUMNS} FROM groups WHERE object_key = ? AND version = ? LIMIT 1"
+        with self._lock, _Mapped(self.path):
+            row: Any = self._execute(query, (object_key, schema.signed(version))).fetchone()
+        if row is None:
+            return None
+        group = schema.group_from_row(row)
+        if group.object_key != object_key or group.version != version:
+            raise CacheCorruptError(f"{self.path}: the index of table groups is damaged")
+        return group
 
     def keys(self) -> Iterator[bytes]:
         """Every key, each once, as they are at one moment."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 from ..databases.psdb_live import Expectation, IdentityMismatchError, LivePsdb, journal_form
 from ..databases.psdb_reader import Psdb
 from ..errors import CacheCorruptError, NotFoundError, ShaderkilnError
-from ..keys import ValueKey, ValueType
+from ..keys import Group, ObjectKey, ValueKey, ValueType
 from .control import CacheKindFlags
 from .debug_layer import DebugLayer, Severity, process_debug_layer
 from .descs import FileSessionDesc, RegisteredSessionDesc, SessionFileFlags
@@ -31,6 +31,7 @@ class FinishedPsdb:
         self._database = database
         self.find = database.find
         self.exists = database.exists
+        self.group_or_none = database.group_or_none
         self.close = database.close
 
     def find_many(self, key: bytes, types: Sequence[int]) -> tuple[bytes | None, ...]:
@@ -86,6 +87,11 @@ class _DatabaseSession(ShaderCacheSession):
         except TypeError:
             check_key(key)
             raise
+
+    def find_group(self, object_key: ObjectKey, version: int) -> Group | None:
+        if not self._usable:
+            self._refuse()
+        return self._database.group_or_none(object_key, version)
 
     def _attach(self, database: FinishedPsdb | LivePsdb) -> None:
         self._database = database

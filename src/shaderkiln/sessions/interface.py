@@ -17,7 +17,7 @@ from ..errors import (
     NotCurrentlyAvailableError,
     NotFoundError,
 )
-from ..keys import ValueType
+from ..keys import Group, ObjectKey, ValueType
 from .control import CacheKindFlags, ShaderCacheControl, process_control
 from .debug_layer import DebugLayer, Severity, process_debug_layer
 from .descs import SESSION_SUPPORT, SessionDesc1, ShaderCacheSessionDesc, ShaderCacheSupportFlags
@@ -241,6 +241,15 @@ class ShaderCacheSession(ABC):
             self._refuse()
         check_key(key)
         return self._exists(key)
+
+    def find_group(self, object_key: ObjectKey, version: int) -> Group | None:
+        """The group that a PSDB has for an object; None without one, and in sessions that hold no PSDB.
+
+        Raises as ``find_value`` does, but for NotFoundError.
+        """
+        if not self._usable:
+            self._refuse()
+        return None
 
     def store_value(self, key: bytes, value: bytes) -> None:
         """Store object code: ``store_value1`` for OBJECT_CODE without flags."""
