@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from shaderkiln.errors import ShaderkilnError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import (
@@ -14,6 +15,9 @@ from shaderkiln.vulkan_registry.structures import (
     GraphicsPipelineCreateInfo,
     RayTracingPipelineCreateInfoKHR,
 )
+
+if TYPE_CHECKING:
+    from shaderkiln.descriptions.requirements_device import Unmet
 
 PipelineKind: TypeAlias = Literal["graphics", "compute", "raytracing"]
 PipelineCreateInfo: TypeAlias = GraphicsPipelineCreateInfo | ComputePipelineCreateInfo | RayTracingPipelineCreateInfoKHR
@@ -49,3 +53,17 @@ class PipelineDescription(Struct, frozen=True):
     kind: PipelineKind
     create_info: PipelineCreateInfo
     objects: Mapping[Handle, Struct]
+
+
+class UnsupportedPipelineError(ShaderkilnError):
+    """A pipeline of a source that has no form in Vulkan here (``DXGI_ERROR_UNSUPPORTED``); ``reasons`` has every reason.
+
+    It is kept where it is and reported. ``object_key`` is its key where that is known.
+    """
+
+    default_code: ClassVar[str] = "DXGI_ERROR_UNSUPPORTED"
+
+    def __init__(self, reasons: Iterable[Unmet], object_key: bytes = b"") -> None:
+        self.reasons = tuple(reasons)
+        self.object_key = object_key
+        super().__init__("; ".join(dict.fromkeys(reason.text for reason in self.reasons)))
