@@ -1,0 +1,199 @@
+"""Creating objects: where object code is looked for, in which order, and what becomes of what was not found (EP-01 to EP-04).
+
+For each part of an object: the explicit PSDB, or else the default PSDB, never both; then the local cache; then the driver compiles
+it and the local cache gets the result. Found means that the driver has created the pipeline from the stored values with compiling
+forbidden; what it refuses counts as not found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from shaderkiln.compilers.plugin import OBJECT_VERSION, FamilyCompiler
+from shaderkiln.compilers.pool import Death, Result
+from shaderkiln.compilers.value_keys import object_code_values
+from shaderkiln.compilers.verdicts import death_text, is_doubt
+from shaderkiln.descriptions.pipeline import PipelineDescription, has_shaders
+from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Recreate, Recreated
+from shaderkiln.errors import (
+    CacheFullError,
+    DriverError,
+    NotCurrentlyAvailableError,
+    ShaderkilnError,
+    UnsupportedError,
+)
+from shaderkiln.keys import Group, ObjectKey, Value
+from shaderkiln.sessions.debug_layer import DebugLayer, Severity
+from shaderkiln.sessions.interface import ShaderCacheSession
+
+from .driver_thread import DriverThread
+from .local_cache import LocalCache
+from .statistics import ObjectSource
+from .stored_objects import StoredObject, find_object, store_object
+
+_ORDER = tuple(ObjectSource)
+
+
+class DriverCrashError(DriverError):
+    """The driver's process ended, or had to be ended, with this object in hand (``DXGI_ERROR_DRIVER_INTERNAL_ERROR``)."""
+
+    default_code = "DXGI_ERROR_DRIVER_INTERNAL_ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One pipeline of an object, under the key that its group has."""
+
+    key: ObjectKey
+    description: PipelineDescription
+
+
+def parts_of(object_key: ObjectKey, descriptions: tuple[PipelineDescription, ...]) -> tuple[Part, ...]:
+    """The parts of an object with their keys: the object's own for the first one, then digests of it and the part's number."""
+    return tuple(Part(part_key(object_key, number), description) for number, description in enumerate(descriptions))
+
+
+def part_key(object_key: ObjectKey, number: int) -> ObjectKey:
+    """The key of an object's pipeline by its place: the object's own key for the first one."""
+    if not number:
+        return object_key
+    return ObjectKey(hashlib.sha256(b"part\0" + object_key + number.to_bytes(4, "little")).digest())
+
+
+def combined(sources: Iterable[ObjectSource]) -> ObjectSource:
+    """The source of an object by those of its parts; UNKNOWN without any part."""
+    found = [source for source in sources if source is not ObjectSource.UNKNOWN]
+    return max(found, key=_ORDER.index) if found else ObjectSource.UNKNOWN
+
+
+class _Answer(Enum):
+    HIT = 1
+    MISS = 2
+    REFUSED = 3
+    """Something is stored that does not serve."""
+
+
+class ObjectCreator:
+    """Creates the parts of objects on one driver. May be used by several threads."""
+
+    def __init__(self, compiler: FamilyCompiler, driver: DriverThread, local_cache: LocalCache, debug: DebugLayer) -> None:
+        self._compiler = compiler
+        self._driver = driver
+        self._local_cache = local_cache
+        self._debug = debug
+        self._check_lock = threading.Lock()
+        # What ended the driver's process once is not given to it again: parts by key, and stored objects by their digest.
+        self._fatal: dict[ObjectKey, str] = {}
+        self._fatal_stored: set[bytes] = set()
+        self._told_full = False
+
+    @property
+    def stores_object_code(self) -> bool:
+        """Whether the driver can create pipelines from stored object code at all."""
+        return self._compiler.identity.object_code_form != "none"
+
+    def create(self, part: Part, psdb: ShaderCacheSession | None, source: ObjectSource) -> ObjectSource:
+        """Create one part; ``psdb`` is where to look first, and ``source`` what that is called.
+
+        Raises UnsupportedError for what the adapter cannot do, DriverCrashError, and DriverError with the driver's own code.
+        """
+        self._check(part)
+        if not self.stores_object_code:
+            self._compile(part)
+            return ObjectSource.UNKNOWN
+        if psdb is not None and self._try(part, psdb) is _Answer.HIT:
+            return source
+        local = self._local_cache.session()
+        answer = _Answer.MISS if local is None else self._try(part, local)
+        if answer is _Answer.HIT:
+            return ObjectSource.LOCAL_CACHE
+        values = object_code_values(self._compiler.identity.object_code_form, part.key, self._compile(part).values)
+        if local is not None:
+            self._keep(part, values, local, replace=answer is _Answer.REFUSED)
+        return ObjectSource.COMPILED
+
+    def find(self, part: Part, sessions: Iterable[ShaderCacheSession | None]) -> StoredObject | None:
+        """What is stored for a part in the first of the sessions, or in the local cache, that has it."""
+        for session in (*sessions, self._local_cache.session()):
+            if session is not None and (stored := self._look_up(part, session)[0]) is not None:
+                return stored
+        return None
+
+    def _check(self, part: Part) -> None:
+        with self._check_lock:
+            unmet = [need for need in self._compiler.check(part.description) if not is_doubt(need)]
+        if unmet:
+            family = self._compiler.identity.family
+            raise UnsupportedError(f"{family} cannot do it: {'; '.join(dict.fromkeys(need.text for need in unmet))}")
+
+    def _look_up(self, part: Part, session: ShaderCacheSession) -> tuple[StoredObject | None, _Answer]:
+        try:
+            stored = find_object(session, part.key, self._compiler.identity)
+        except NotCurrentlyAvailableError:
+            return None, _Answer.MISS
+        except ShaderkilnError as error:
+            self._debug.write(Severity.WARNING, "object-code-refused", f"object {part.key.hex()}: {error}")
+            return None, _Answer.REFUSED
+        return stored, _Answer.MISS if stored is None else _Answer.HIT
+
+    def _try(self, part: Part, session: ShaderCacheSession) -> _Answer:
+        """Create the part from a session, with compiling forbidden."""
+        stored, answer = self._look_up(part, session)
+        if stored is None:
+            name = type(session).__name__
+            self._debug.write(Severity.INFO, "object-miss", f"{name}: no object {part.key.hex()} ({part.description.name})")
+            return answer
+        digest = hashlib.sha256(repr((bytes(part.key), stored.group.value_keys)).encode()).digest()
+        if digest in self._fatal_stored:
+            return _Answer.REFUSED
+        result = self._recreate(part, stored)
+        if (isinstance(result, Recreated) and result.hit) or (isinstance(result, Compiled) and not result.values):
+            return _Answer.HIT
+        if isinstance(result, Death):
+            self._fatal_stored.add(digest)
+            why = death_text(result.outcome, result.signal, self._compiler.identity.driver_build) + " while it was loaded"
+        else:
+            why = f"{result.code}: {result.message}" if isinstance(result, Failed) else "the driver would have to compile it"
+        text = f"{type(session).__name__}: object code of object {part.key.hex()} is not used: {why}"
+        self._debug.write(Severity.WARNING, "object-code-refused", text)
+        return _Answer.REFUSED
+
+    def _recreate(self, part: Part, stored: StoredObject) -> Result:
+        pipeline = part.description.create_info
+        if not stored.values:
+            # Without shaders of its own it has no object code: that none comes of it again is all that can be found out.
+            if has_shaders(pipeline):
+                return Recreated(0, False, "VK_PIPELINE_COMPILE_REQUIRED", 0.0)
+            return self._driver.ask(part.description, part.key, lambda request: Compile(request, pipeline))
+        return self._driver.ask(part.description, part.key, lambda request: Recreate(request, pipeline, stored.values))
+
+    def _compile(self, part: Part) -> Compiled:
+        if part.key in self._fatal:
+            raise DriverCrashError(f"{self._fatal[part.key]}; not tried again by this device")
+        pipeline = part.description.create_info
+        result = self._driver.ask(part.description, part.key, lambda request: Compile(request, pipeline))
+        if isinstance(result, Death):
+            text = death_text(result.outcome, result.signal, self._compiler.identity.driver_build)
+            self._fatal[part.key] = text
+            raise DriverCrashError(f"{text}: {result.output}" if result.output else text)
+        if isinstance(result, Failed):
+            raise DriverError(f"the driver refuses it: {result.message}", code=result.code)
+        if not isinstance(result, Compiled):
+            raise DriverError(f"unexpected answer {type(result).__name__}", code="E_FAIL")
+        return result
+
+    def _keep(self, part: Part, values: tuple[Value, ...], local: ShaderCacheSession, *, replace: bool) -> None:
+        keys = tuple(value.key for value in values)
+        group = Group(part.key, OBJECT_VERSION, keys, part.description.kind, part.description.name)
+        try:
+            store_object(local, group, values, self._compiler.identity, replace=replace)
+        except CacheFullError as error:
+            if not self._told_full:
+                self._told_full = True
+                self._debug.write(Severity.WARNING, "local-cache-full", str(error))
+        except (ShaderkilnError, OSError) as error:
+            self._debug.write(Severity.WARNING, "local-cache-not-written", str(error))

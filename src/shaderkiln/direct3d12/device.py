@@ -1,0 +1,376 @@
+"""The Direct3D 12 device on a driver of this machine: without a GPU, it finds or makes the object code of pipelines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Protocol, overload
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from shaderkiln.compilers.plugin import FamilyCompiler, open_family
+from shaderkiln.compilers.pool import Limits
+from shaderkiln.descriptions.direct3d12.canonical import object_key
+from shaderkiln.descriptions.direct3d12.enums import ShaderCacheSessionSubobjectFlags, StateObjectFlags
+from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
+from shaderkiln.descriptions.direct3d12.psdb_subobject import ShaderCacheSessionSubobjectDesc, check_psdb
+from shaderkiln.descriptions.direct3d12.state_object import StateObjectDesc
+from shaderkiln.descriptions.direct3d12.validation import validate
+from shaderkiln.descriptions.pipeline import Application, PipelineDescription
+from shaderkiln.errors import InvalidArgumentError, NotFoundError, ShaderkilnError
+from shaderkiln.identity import ApplicationIdentity, CompilerIdentity
+from shaderkiln.keys import Value, ValueType
+from shaderkiln.registration.explorer import Explorer
+from shaderkiln.registration.records import Scope
+from shaderkiln.sessions.control import CacheControlFlags, CacheKindFlags, ShaderCacheControl, process_control
+from shaderkiln.sessions.debug_layer import DebugLayer, process_debug_layer
+from shaderkiln.sessions.descs import SESSION_SUPPORT, SessionDesc1, ShaderCacheSessionDesc, ShaderCacheSupportFlags
+from shaderkiln.sessions.factory import SessionEnvironment, create_shader_cache_session, create_shader_cache_session1
+from shaderkiln.sessions.interface import SessionReference, ShaderCacheSession
+
+from .application import DeclaredIdentity, identity_for_device, process_executable
+from .components import Components, DefaultPsdb, properties
+from .creation import ObjectCreator, Part, combined, parts_of
+from .driver_thread import DriverThread
+from .features import (
+    DEVICE_SUPPORT,
+    Feature,
+    FeatureData,
+    FeatureDataExplicitPsdbs,
+    FeatureDataShaderCache,
+    FeatureDataShaderCacheAbiSupport,
+)
+from .local_cache import LocalCache
+from .objects import PipelineState, StateObject
+from .statistics import CreationCounter, ObjectSource, StateObjectStatistics
+from .stored_objects import store_object
+
+WORKERS = min(4, len(os.sched_getaffinity(0)))
+
+
+class Lowering(Protocol):
+    """Turns descs into the pipelines that the driver creates. May be used by several threads.
+
+    What it cannot express raises UnsupportedError with every reason.
+    """
+
+    application: Application
+    """API version and code-changing features of every pipeline that it makes."""
+
+    def pipeline_state(self, stream: PipelineStateStream) -> PipelineDescription: ...
+
+    def state_object(self, desc: StateObjectDesc, parents: Sequence[StateObjectDesc] = ()) -> tuple[PipelineDescription, ...]:
+        """The pipelines of a state object; ``parents`` are what an addition grows, the nearest first."""
+
+    def close(self) -> None: ...
+
+
+class Device:
+    """A device of one adapter family. Made by ``create_device``; close it, or use it in a ``with`` statement.
+
+    The driver lives in processes of its own, which are started when the first object is created and replaced after they have ended:
+    an object that takes the driver down fails alone, and is not tried again by this device. Every method may be called by several
+    threads at once. Not for both sides of a fork.
+
+    Nothing that a device cannot read or write (a damaged PSDB, a full cache) keeps an object from being created; ``debug`` says so.
+    """
+
+    def __init__(
+        self,
+        compiler: FamilyCompiler,
+        lowering: Lowering,
+        *,
+        application: ApplicationIdentity | None,
+        executable: Path,
+        explorer: Explorer,
+        local_cache: Path | str | None,
+        workers: int,
+        limits: Limits | None,
+        control: ShaderCacheControl,
+        debug: DebugLayer,
+    ) -> None:
+        self.compiler = compiler.identity
+        """The adapter and its driver build."""
+        self.application = application
+        """The identity that was declared before the device was created, or None."""
+        self.executable = executable
+        """The program by which the application is registered."""
+        self.debug = debug
+        self._control = control
+        self._lowering = lowering
+        self._local_cache = LocalCache(compiler.identity, local_cache, control, debug)
+        self._driver = DriverThread(compiler, workers=workers, limits=limits)
+        self._creator = ObjectCreator(compiler, self._driver, self._local_cache, debug)
+        self._pipeline_states = CreationCounter()
+        self._state_objects = CreationCounter()
+        self._closed = False
+        supported = self._creator.stores_object_code
+        self._support = DEVICE_SUPPORT if supported else ShaderCacheSupportFlags.NONE
+        components = Components(executable, compiler.identity, application, explorer)
+        self._default = DefaultPsdb(components, self._support, control, debug) if supported else None
+        self._environment = SessionEnvironment(
+            application=application,
+            compiler=compiler.identity,
+            resolver=components,
+            support=self._support | SESSION_SUPPORT,
+            explicit_psdbs=supported,
+            control=control,
+            debug=debug,
+        )
+
+    # Support
+
+    @overload
+    def check_feature_support(self, feature: Literal[Feature.EXPLICIT_PSDBS]) -> FeatureDataExplicitPsdbs: ...
+    @overload
+    def check_feature_support(self, feature: Literal[Feature.SHADER_CACHE]) -> FeatureDataShaderCache: ...
+    @overload
+    def check_feature_support(self, feature: Literal[Feature.SHADER_CACHE_ABI_SUPPORT]) -> FeatureDataShaderCacheAbiSupport: ...
+    def check_feature_support(self, feature: Feature) -> FeatureData:
+        """What the device can do (EP-06, EP-08).
+
+        Raises InvalidArgumentError for another feature, and ShaderkilnError (``E_FAIL``) for SHADER_CACHE_ABI_SUPPORT where the
+        driver takes no stored object code.
+        """
+        supported = self._creator.stores_object_code
+        if feature == Feature.EXPLICIT_PSDBS:
+            return FeatureDataExplicitPsdbs(supported)
+        if feature == Feature.SHADER_CACHE:
+            return FeatureDataShaderCache(self._environment.support)
+        if feature != Feature.SHADER_CACHE_ABI_SUPPORT:
+            raise InvalidArgumentError(f"feature: {feature!r} is none that this device knows")
+        if not supported:
+            raise ShaderkilnError("the driver takes no stored object code, so it has no ABI versions")
+        driver = properties(self.compiler)
+        return FeatureDataShaderCacheAbiSupport(
+            driver.adapter_family,
+            driver.minimum_abi_version,
+            driver.maximum_abi_version,
+            driver.compiler_version,
+            driver.application_profile_version,
+        )
+
+    def get_state_object_statistics(self) -> StateObjectStatistics:
+        """How the objects of this device were created so far (EP-51)."""
+        return StateObjectStatistics(
+            self._default is not None and self._default.registered,
+            self._pipeline_states.snapshot(),
+            self._state_objects.snapshot(),
+        )
+
+    # Sessions
+
+    def create_shader_cache_session(self, desc: ShaderCacheSessionDesc) -> ShaderCacheSession:
+        """A MEMORY or DISK session by the old desc. Raises as ``sessions.create_shader_cache_session``."""
+        self._check_open()
+        return self._known(create_shader_cache_session(desc, self._environment))
+
+    def create_shader_cache_session1(self, desc: SessionDesc1) -> ShaderCacheSession:
+        """A session of any mode. Raises as ``sessions.create_shader_cache_session1``.
+
+        FILE and REGISTERED need an application identity that was set before the device was created (EP-42).
+        """
+        self._check_open()
+        return self._known(create_shader_cache_session1(desc, self._environment))
+
+    def shader_cache_control(self, kinds: CacheKindFlags, control: CacheControlFlags) -> None:
+        """Disable, enable or clear kinds of cache of the process. Raises as ``ShaderCacheControl.control``."""
+        self._control.control(kinds, control)
+
+    # Objects
+
+    def create_pipeline_state(self, stream: PipelineStateStream) -> PipelineState:
+        """Create a pipeline state; see ``creation`` for where its object code is looked for.
+
+        Raises InvalidArgumentError for a stream that is not valid, for a PSDB session that is closed or was made by a device of
+        another adapter; UnsupportedError, with the reasons, for what the adapter or the translation of shaders cannot do;
+        DriverCrashError and DriverError.
+        """
+        self._check_open()
+        validate(stream)
+        key = object_key(stream)
+        with _Attached(self, stream.psdb) as attached:
+            parts = parts_of(key, (self._lowering.pipeline_state(stream),))
+            source = self._create_parts(parts, attached.session)
+            created = PipelineState(self, stream, key, parts, source, attached.kept())
+        self._pipeline_states.add(source)
+        return created
+
+    def create_state_object(self, desc: StateObjectDesc) -> StateObject:
+        """Create a state object. Raises as ``create_pipeline_state``."""
+        return self._create_state_object(desc, None)
+
+    def add_to_state_object(self, addition: StateObjectDesc, base: StateObject) -> StateObject:
+        """Create the state object that ``base`` and an addition make together.
+
+        The addition names its own PSDB session, or none: that of the base is not inherited (EP-10). Raises as
+        ``create_pipeline_state``, and InvalidArgumentError where one of the two does not allow additions, the types differ, or the
+        base is of another device.
+        """
+        if not isinstance(base, StateObject) or base.device is not self:
+            raise InvalidArgumentError("base: a state object of this device is needed")
+        for name, desc in (("addition", addition), ("base", base.desc)):
+            if not isinstance(desc, StateObjectDesc) or not desc.flags & StateObjectFlags.ALLOW_STATE_OBJECT_ADDITIONS:
+                raise InvalidArgumentError(f"{name}: its config needs ALLOW_STATE_OBJECT_ADDITIONS")
+        if addition.type != base.desc.type:
+            raise InvalidArgumentError(f"addition: its type is {addition.type!r}, that of the base {base.desc.type!r}")
+        return self._create_state_object(addition, base)
+
+    def _create_state_object(self, desc: StateObjectDesc, base: StateObject | None) -> StateObject:
+        self._check_open()
+        validate(desc)
+        key = object_key(desc, parent=None if base is None else base.object_key)
+        parents = []
+        ancestor = base
+        while ancestor is not None:
+            parents.append(ancestor.desc)
+            ancestor = ancestor.base
+        with _Attached(self, desc.psdb) as attached:
+            parts = parts_of(key, self._lowering.state_object(desc, tuple(parents)))
+            source = self._create_parts(parts, attached.session)
+            created = StateObject(self, desc, key, parts, source, attached.kept())
+        created.base = base
+        self._state_objects.add(source)
+        return created
+
+    # Life
+
+    def close(self) -> None:
+        """End the driver's processes and release the caches; sessions and objects stay as they are. May be called again."""
+        self._closed = True
+        self._driver.close()
+        self._lowering.close()
+        self._local_cache.close()
+        if self._default is not None:
+            self._default.close()
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # For objects
+
+    def _create_parts(self, parts: tuple[Part, ...], session: ShaderCacheSession | None) -> ObjectSource:
+        source = ObjectSource.DEFAULT_PSDB if session is None else ObjectSource.EXPLICIT_PSDB
+        psdb = self._default_session() if session is None else session
+        return combined([self._creator.create(part, psdb, source) for part in parts])
+
+    def _store_parts(self, parts: tuple[Part, ...], session: ShaderCacheSession | None, target: ShaderCacheSession) -> None:
+        self._check_session(target)
+        for part in parts:
+            stored = self._creator.find(part, (session, self._default_session()))
+            if stored is None:
+                raise NotFoundError(f"no cache has the object code of object {part.key.hex()}")
+            pairs = zip(stored.group.value_keys, stored.values, strict=True)
+            values = tuple(Value(key, ValueType.OBJECT_CODE, data) for key, (_, data) in pairs)
+            store_object(target, stored.group, values, self.compiler)
+
+    def _default_session(self) -> ShaderCacheSession | None:
+        return None if self._default is None else self._default.session()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidArgumentError("the device is closed")
+
+    def _known(self, session: ShaderCacheSession) -> ShaderCacheSession:
+        _adapters[session] = self.compiler
+        return session
+
+    def _check_session(self, session: object) -> None:
+        if not isinstance(session, ShaderCacheSession):
+            raise InvalidArgumentError(f"psdb.session: {type(session).__name__} is no shader cache session")
+        adapter = _adapters.get(session)
+        if adapter != self.compiler:
+            whose = "no device" if adapter is None else f"a device of {adapter.family} or another driver build"
+            raise InvalidArgumentError(f"psdb.session: made by {whose}, not by one of {self.compiler.family}")
+
+
+_adapters: WeakKeyDictionary[ShaderCacheSession, CompilerIdentity] = WeakKeyDictionary()
+"""By which adapter's devices the sessions were made: their object code is for no other one."""
+
+
+class _Attached:
+    """The explicit PSDB of an object that is being created, which is kept open until its creation ends."""
+
+    def __init__(self, device: Device, desc: ShaderCacheSessionSubobjectDesc | None) -> None:
+        self.session: ShaderCacheSession | None = None
+        self._reference: SessionReference | None = None
+        self._keep = False
+        if desc is None:
+            return
+        check_psdb(desc)
+        if desc.session is None:
+            return
+        device._check_session(desc.session)
+        assert isinstance(desc.session, ShaderCacheSession)
+        self.session = desc.session
+        self._reference = desc.session.retain()
+        self._keep = not desc.flags & ShaderCacheSessionSubobjectFlags.CREATE_ONLY
+
+    def kept(self) -> SessionReference | None:
+        """The reference that the created object gets: none with CREATE_ONLY."""
+        if not self._keep:
+            return None
+        reference, self._reference = self._reference, None
+        return reference
+
+    def __enter__(self) -> _Attached:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._reference is not None:
+            self._reference.release()
+
+
+def create_device(
+    family: str | FamilyCompiler,
+    *,
+    application: DeclaredIdentity | None = None,
+    executable: Path | str | None = None,
+    plugin: str | None = None,
+    package: str | None = None,
+    abi_version: int | None = None,
+    local_cache: Path | str | None = None,
+    registries: Sequence[tuple[Scope, Path]] | None = None,
+    workers: int = WORKERS,
+    limits: Limits | None = None,
+    control: ShaderCacheControl = process_control,
+    debug: DebugLayer = process_debug_layer,
+    lowering: Lowering | None = None,
+) -> Device:
+    """A device of an adapter family, for example ``amd-navi31``.
+
+    ``application`` is an identity of this device's own (``declare``) in place of the process's. ``executable`` is the program by
+    which the application is registered; default: the one that runs. ``plugin``, ``package`` and ``abi_version`` choose among
+    several drivers of a family. ``local_cache`` is the folder of the local driver cache, ``registries`` are others than the user's
+    and the system's. ``workers`` is the largest number of driver processes, of which one thread keeps one busy.
+
+    The identity of the process cannot be set afterwards. Raises FamilyNotFoundError where nothing here compiles for the family.
+    """
+    declared = identity_for_device(application)
+    identity = None if declared is None else declared.application
+    if lowering is None:
+        from .lowering import DescLowering
+
+        lowering = DescLowering()
+    made_for = msgspec.structs.replace(lowering.application, identity=identity or ApplicationIdentity())
+    if isinstance(family, FamilyCompiler):
+        compiler = family
+    else:
+        compiler = open_family(family, made_for, plugin=plugin, package=package, abi_version=abi_version)
+    return Device(
+        compiler,
+        lowering,
+        application=identity,
+        executable=process_executable() if executable is None else Path(executable),
+        explorer=Explorer(registries),
+        local_cache=local_cache,
+        workers=workers,
+        limits=limits,
+        control=control,
+        debug=debug,
+    )

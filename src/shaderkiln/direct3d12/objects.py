@@ -1,0 +1,76 @@
+"""Pipeline states and state objects as a device creates them (ID3D12PipelineState, ID3D12StateObject)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
+from shaderkiln.descriptions.direct3d12.state_object import StateObjectDesc
+from shaderkiln.keys import ObjectKey
+from shaderkiln.sessions.interface import SessionReference, ShaderCacheSession
+
+from .statistics import ObjectSource
+
+if TYPE_CHECKING:
+    from .creation import Part
+    from .device import Device
+
+_Desc = TypeVar("_Desc", PipelineStateStream, StateObjectDesc)
+
+
+class DeviceObject(Generic[_Desc]):
+    """What both kinds share.
+
+    With the flag NONE an object keeps its explicit PSDB session open, as long as the object lives; with CREATE_ONLY it lets go of
+    it when its creation ends. That decides where ``recreate`` looks (EP-11).
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        desc: _Desc,
+        object_key: ObjectKey,
+        parts: tuple[Part, ...],
+        source: ObjectSource,
+        reference: SessionReference | None,
+    ) -> None:
+        self.device = device
+        self.desc: _Desc = desc
+        self.object_key = object_key
+        """Digest of everything that decides what is compiled; the PSDB subobject takes no part."""
+        self.source = source
+        """Where its object code was found when it was created."""
+        self._parts = parts
+        self._reference = reference
+
+    @property
+    def session(self) -> ShaderCacheSession | None:
+        """The explicit PSDB session that the object keeps, or None."""
+        return None if self._reference is None else self._reference.session
+
+    def recreate(self) -> ObjectSource:
+        """Create the object once more, as after the end of the driver's process, and say where it was found.
+
+        A later lookup: the session that the object has kept is asked, or the default PSDB if there is one and it has kept none;
+        then the local cache, then the compiler. It does not count in the statistics. Raises as creation does.
+        """
+        return self.device._create_parts(self._parts, self.session)
+
+    def store_into(self, session: ShaderCacheSession) -> None:
+        """Store the object code into a session, so that the session can serve as this object's explicit PSDB.
+
+        What the session has of it already stays. Raises NotFoundError where no cache has the object code any more (or the driver
+        gives none), and as ``store_value1``.
+        """
+        self.device._store_parts(self._parts, self.session, session)
+
+
+class PipelineState(DeviceObject[PipelineStateStream]):
+    """A graphics, compute or mesh pipeline state."""
+
+
+class StateObject(DeviceObject[StateObjectDesc]):
+    """A collection, ray tracing pipeline or executable, or one that has grown by an addition."""
+
+    base: StateObject | None = None
+    """What ``add_to_state_object`` has grown it from."""
