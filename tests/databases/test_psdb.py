@@ -553,3 +553,19 @@ def test_access_denied_for_an_unreadable_file(tmp_path: Path) -> None:
     path.chmod(0)
     with pytest.raises(AccessDeniedError):
         Psdb.open(path)
+
+
+def test_replace_makes_a_damaged_database_anew(tmp_path: Path) -> None:
+    path = build(tmp_path / "game.psdb", range(3))
+    group, values = make(1)
+    data = bytearray(path.read_bytes())
+    data[data.index(values[0].data)] ^= 1
+    path.write_bytes(data)
+    with start(path) as builder:
+        assert builder.has_group(group.object_key, group.version)
+    with start(path, replace=True) as builder:
+        assert not builder.has_group(group.object_key, group.version)
+        builder.add(group, values)
+        builder.finish()
+    with Psdb.open(path) as database:
+        assert database.find(values[0].key) == values[0].data

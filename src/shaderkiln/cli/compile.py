@@ -72,7 +72,7 @@ def job_options(function: Any) -> Any:
 @click.option("--perf", "statistics", is_flag=True, help="Store the driver's statistics too; compiles everything twice.")
 @click.option("--retry-poisoned", is_flag=True, help="Try pipelines again that ended the driver's process before.")
 @click.option("--strict", is_flag=True, help="Keep from the driver what does more than the device advertises.")
-@click.option("--replace", is_flag=True, help="Replace a PSDB that was made for or by somebody else.")
+@click.option("--replace", is_flag=True, help="Replace a PSDB that is damaged, or was made for or by somebody else.")
 @click.option("--name", help="Application name for the PSDB; default: the capture's.")
 @click.option("--exe-filename", help="Executable file name of the application.")
 @click.option("--app-version", "--version", "app_version", help="Application version, such as 1.0.")

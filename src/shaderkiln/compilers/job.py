@@ -35,10 +35,10 @@ from shaderkiln.compilers.verdicts import (
     unsupported,
 )
 from shaderkiln.databases.psdb import Outcome as PoisonOutcome
-from shaderkiln.databases.psdb import Poison, PsdbBuilder
+from shaderkiln.databases.psdb import DamagedValueError, Poison, PsdbBuilder
 from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind, has_shaders
 from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Inspect, Inspected, Open, Opened
-from shaderkiln.errors import DriverError, ShaderkilnError
+from shaderkiln.errors import CacheCorruptError, DriverError, ShaderkilnError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.keys import Group, ObjectKey, ValueKey, ValueType
 
@@ -71,7 +71,7 @@ class JobOptions(Struct, frozen=True):
     strict: bool = False
     """Keep pipelines from the driver that do what the device does not advertise, even if they declare nothing of it."""
     replace: bool = False
-    """Throw away what is there if it was made for or by somebody else."""
+    """Throw away what is there if it is damaged, or was made for or by somebody else."""
     only: Container[str] | None = None
     """Names of the pipelines to work on; None: all."""
 
@@ -182,7 +182,11 @@ class CompileJob:
                 self._tick()
             if self._options.statistics:
                 self._add_statistics(builder, pool)
-            builder.finish()
+            try:
+                builder.finish()
+            except DamagedValueError as error:
+                # Found only now, because a run that adds nothing does not read the values.
+                raise CacheCorruptError(f"{self._path}: {error}; compile with --replace to make the database anew") from error
             differences = tuple(str(difference) for difference in builder.differences)
         return JobReport(self._path, self._tally, self._stopped, self._compiler.files, differences, time.monotonic() - started)
 

@@ -237,6 +237,8 @@ class PsdbBuilder:
             # No index in memory: what a build needs must not grow with what is stored.
             base = Psdb.open(self.path, index_limit=0)
             self._compare(self.path, base.identity, base.application)
+            if replace and (damage := next(base.verify(), None)) is not None:
+                raise CacheCorruptError(f"{self.path}: {damage}")
         except NotFoundError:
             return None
         except CacheCorruptError:
