@@ -563,7 +563,7 @@ def test_replace_makes_a_damaged_database_anew(tmp_path: Path) -> None:
     path.write_bytes(data)
     with start(path) as builder:
         assert builder.has_group(group.object_key, group.version)
-    with start(path, replace=True) as builder:
+    with PsdbBuilder(path, compiler(), APPLICATION, replace=True) as builder:
         assert not builder.has_group(group.object_key, group.version)
         builder.add(group, values)
         builder.finish()

@@ -34,8 +34,8 @@ from shaderkiln.compilers.verdicts import (
     signal_number,
     unsupported,
 )
-from shaderkiln.databases.psdb import Outcome as PoisonOutcome
 from shaderkiln.databases.psdb import DamagedValueError, Poison, PsdbBuilder
+from shaderkiln.databases.psdb import Outcome as PoisonOutcome
 from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind, has_shaders
 from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Inspect, Inspected, Open, Opened
 from shaderkiln.errors import CacheCorruptError, DriverError, ShaderkilnError
