@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from shaderkiln.errors import ShaderkilnError
+from shaderkiln.errors import UnsupportedError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import (
@@ -55,13 +55,11 @@ class PipelineDescription(Struct, frozen=True):
     objects: Mapping[Handle, Struct]
 
 
-class UnsupportedPipelineError(ShaderkilnError):
-    """A pipeline of a source that has no form in Vulkan here (``DXGI_ERROR_UNSUPPORTED``); ``reasons`` has every reason.
+class UnsupportedPipelineError(UnsupportedError):
+    """A pipeline of a source that has no form in Vulkan here; ``reasons`` has every reason.
 
     It is kept where it is and reported. ``object_key`` is its key where that is known.
     """
-
-    default_code: ClassVar[str] = "DXGI_ERROR_UNSUPPORTED"
 
     def __init__(self, reasons: Iterable[Unmet], object_key: bytes = b"") -> None:
         self.reasons = tuple(reasons)
