@@ -114,7 +114,7 @@ def test_a_delivered_file_opened_for_writing_does_not_disturb_its_readers(tmp_pa
             assert late.find_value(b"key") == b"new"
             overwrite(writer, b"key", b"newer")
             assert late.find_value(b"key") == b"newer"
-        with pytest.raises(CacheCorruptError, match="open for writing in this process"):
+        with pytest.raises(CacheCorruptError, match="this process has it open"):
             Psdb.open(path)
 
 

@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from session_support import APPLICATION, compiler, environment
 
 from shaderkiln.databases.psdb_live import Expectation, LivePsdb
 from shaderkiln.sessions import CacheFileDesc, FileSessionDesc, SessionFileFlags, create_shader_cache_session1
+from shaderkiln.testing.other_process import OtherProcess
 
 SCRIPT = str(Path(workers.__file__))
 
@@ -78,7 +80,8 @@ def kill_a_writer(path: Path, times: int) -> None:
         assert told + 1 <= first <= told + 2
         time.sleep(source.random() * 0.15)
         os.kill(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
+        output = process.stdout.read()
+        process.wait()
         numbers = [int(line) for line in output.split("\n")[:-1]]
         told = max([told, first - 1, *numbers])
         with workers.open_file(path) as session:
@@ -117,7 +120,7 @@ def test_killed_while_creating_or_reserving(tmp_path: Path) -> None:
     path = os.pathsep.join([str(Path(__file__).parent), *(entry for entry in sys.path if entry)])
     source = random.Random(3)
     database = tmp_path / "a.psdb"
-    for _ in range(10):
+    for _ in range(6):
         process = subprocess.Popen(
             [sys.executable, "-c", script, str(database)], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
         )
@@ -134,3 +137,44 @@ def test_killed_while_creating_or_reserving(tmp_path: Path) -> None:
     assert is_sound(database)
     assert 64 << 20 <= database.stat().st_size < 70 << 20
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.psdb"]
+
+
+def test_threads_share_a_file_session(tmp_path: Path) -> None:
+    with workers.open_file(tmp_path / "a.psdb") as session:
+        faults: list[BaseException] = []
+        stop = threading.Event()
+        for number in range(workers.HOT):
+            workers.store(session, number, 0)
+
+        def read(seed: int) -> None:
+            source = random.Random(seed)
+            try:
+                while not stop.is_set():
+                    number = source.randrange(workers.HOT)
+                    version = workers.check(session, number)
+                    assert struct.unpack_from("<QQ", session.find_value(workers.key(number)))[1] >= version
+            except BaseException as error:
+                faults.append(error)
+
+        threads = [threading.Thread(target=read, args=(seed,)) for seed in range(3)]
+        for thread in threads:
+            thread.start()
+        for version in range(1, 400):
+            workers.store(session, version % workers.HOT, version)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert faults == []
+
+
+@pytest.mark.spec("EP-36")
+def test_what_another_process_uses_is_kept(tmp_path: Path) -> None:
+    desc = FileSessionDesc(CacheFileDesc(tmp_path / "a.psdb", 50), SessionFileFlags.TRIM_WHEN_FULL)
+    with OtherProcess() as other, create_shader_cache_session1(desc, environment()) as session:
+        for number in range(5):
+            session.store_value(b"%d" % number, bytes(10))
+        other.open(desc, APPLICATION, compiler())
+        assert other.find(b"0")
+        other.close()  # one of the moments at which it writes down what it used
+        session.store_value(b"new", bytes(10))
+        assert [number for number in range(5) if session.exists(b"%d" % number)] == [0, 3, 4]

@@ -52,6 +52,8 @@ _FILLER_CHECKSUM = bytes(16)
 _SCAN_STEPS = 20_000
 _MMAP_SIZE = 1 << 31
 
+_opening = threading.RLock()
+
 _xxh3_64 = xxhash.xxh3_64_intdigest
 _xxh3_128 = xxhash.xxh3_128_digest
 
@@ -171,6 +173,23 @@ class LivePsdb:
         signed_size = schema.signed(maximum_size)
         if signed_size < 0:
             raise InvalidArgumentError(f"{maximum_size} bytes is more than a database can hold")
+        # One after the other: no other thread may look at the file's header between our connection and its note in psdb_lock.
+        with _opening:
+            return cls._open(path, expected, read_only, create, reset, maximum_size, reserve, trim, recency)
+
+    @classmethod
+    def _open(
+        cls,
+        path: Path,
+        expected: Expectation,
+        read_only: bool,
+        create: bool,
+        reset: bool,
+        maximum_size: int,
+        reserve: bool,
+        trim: bool,
+        recency: bool,
+    ) -> Self:
         if not read_only:
             _prepare(path, expected, create=create, reset=reset)
         connection = _open_checked(path)
@@ -191,8 +210,8 @@ class LivePsdb:
         database.identity, database.application = identity, application
         database._owner = schema.owner_seed(identity)
         try:
+            database._file = note_live(path)
             if not read_only:
-                database._file = note_live(path)
                 database.raise_limit(maximum_size)
                 if reserve:
                     database._reserve(maximum_size)
@@ -234,7 +253,7 @@ class LivePsdb:
                     row: Any = self._execute("SELECT data FROM payloads WHERE id = ?", (known[0],)).fetchone()
                 if row is not None:
                     data: bytes = row[0]
-                    if _xxh3_128(data, _xxh3_64(key, type)) == known[1]:
+                    if _xxh3_128(data, _xxh3_64(key, self._owner ^ type)) == known[1]:
                         if self._touched is not None:
                             self._tick = tick = self._touched[key] = self._tick + 1
                             if not tick & _FLUSH_LOOK:

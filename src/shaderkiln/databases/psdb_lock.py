@@ -1,4 +1,4 @@
-"""Locks between processes, and which files this process has open for writing."""
+"""Locks between processes, and which live files this process has open."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _live_lock = threading.Lock()
 
 
 def note_live(path: Path) -> tuple[int, int]:
-    """Remember that SQLite has the file open for writing here; give the result to ``forget_live``."""
+    """Remember that SQLite has the live file open here; give the result to ``forget_live``."""
     status = path.stat()
     number = (status.st_dev, status.st_ino)
     with _live_lock:
@@ -34,7 +34,7 @@ def forget_live(number: tuple[int, int]) -> None:
 
 
 def is_live(path: Path) -> bool:
-    """Whether this process has the file open for writing.
+    """Whether this process has the file open as a live one.
 
     Then nobody may open and close it but SQLite: closing any descriptor of a file drops all POSIX locks that the process holds on
     it, SQLite's included.

@@ -467,7 +467,7 @@ def limit_resources(connection: apsw.Connection) -> None:
 def _check_header(path: Path) -> int:
     """The size of a file whose first 100 bytes are those of a finished PSDB."""
     if is_live(path):
-        raise CacheCorruptError(f"{path}: not finished: it is open for writing in this process")
+        raise CacheCorruptError(f"{path}: not finished: this process has it open as a live one")
     try:
         if path.exists() and not path.is_file():
             raise CacheCorruptError(f"{path}: not a file")

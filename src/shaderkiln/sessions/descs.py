@@ -181,7 +181,7 @@ class RegisteredSessionDesc:
         """Raise InvalidArgumentError, which names the field, where the desc is not valid."""
         if not isinstance(self.component_name, str) or not self.component_name:
             raise InvalidArgumentError(f"component_name is {self.component_name!r}: a name is needed")
-        if self.component_name.casefold() == DEFAULT_COMPONENT:
+        if self.component_name == DEFAULT_COMPONENT:
             raise InvalidArgumentError('component_name is "default": that is the default PSDB, which is used without a session')
         if self.flags:
             raise InvalidArgumentError(f"flags is {_shown(self.flags)}: only NONE is allowed for REGISTERED")

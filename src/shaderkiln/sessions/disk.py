@@ -115,12 +115,12 @@ class DiskCache:
     def _open(self, expected: Expectation, desc: DiskSessionDesc, alone: bool, debug: DebugLayer) -> LivePsdb:
         size = desc.maximum_value_file_size_bytes or DEFAULT_FILE_BYTES
         try:
-            return LivePsdb.open(self.path, expected, maximum_size=size)
+            return LivePsdb.open(self.path, expected, maximum_size=size, recency=False)
         except ShaderkilnError as error:
             if not alone or error.code != "DXGI_ERROR_CACHE_CORRUPT":
                 raise
             debug.write(Severity.INFO, "cache-reset", str(error))
-            return LivePsdb.open(self.path, expected, maximum_size=size, reset=True)
+            return LivePsdb.open(self.path, expected, maximum_size=size, recency=False, reset=True)
 
     def close(self) -> None:
         self.database.close()
