@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from shaderkiln.cache_files import read_cached, write_cached
 from shaderkiln.compilers.unchanged import facts_of, find_record, keep_record
 
 QUESTION = ["game.foz", "amd-navi31"]
@@ -86,6 +87,8 @@ def test_a_damaged_record_is_none(file: Path, tmp_path: Path, environment: dict[
     (record,) = records(tmp_path)
     record.write_bytes(content)
     assert find_record(QUESTION, environment) is None
+    write_cached(record, content)
+    assert find_record(QUESTION, environment) is None
 
 
 @pytest.mark.parametrize(("field", "value"), [("files", []), ("files", 3), ("shown", []), ("shown", None), ("question", [])])
@@ -94,7 +97,9 @@ def test_a_record_of_other_types_is_none(
 ) -> None:
     keep_record(QUESTION, {}, [str(file)], SHOWN, environment)
     (record,) = records(tmp_path)
-    record.write_text(json.dumps(json.loads(record.read_bytes()) | {field: value}))
+    kept = read_cached(record, 1 << 20)
+    assert kept is not None
+    write_cached(record, json.dumps(json.loads(kept) | {field: value}).encode())
     assert find_record(QUESTION, environment) is None
 
 
@@ -114,3 +119,9 @@ def test_odd_names_are_a_question_like_any_other(file: Path, environment: dict[s
     question = [os.fsdecode(b"\xff.foz"), "x"]
     keep_record(question, {}, [str(file)], SHOWN, environment)
     assert find_record(question, environment) == SHOWN
+
+
+def test_another_folder_of_driver_packages_is_another_question(file: Path, environment: dict[str, str]) -> None:
+    keep_record(QUESTION, {}, [str(file)], SHOWN, environment)
+    assert find_record(QUESTION, environment | {"XDG_DATA_HOME": "/elsewhere"}) is None
+    assert find_record(QUESTION, environment | {"HOME": "/elsewhere"}) is None

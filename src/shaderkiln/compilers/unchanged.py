@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import shaderkiln
+from shaderkiln.cache_files import cache_folder, read_cached, write_cached
 
 MAXIMUM_BYTES = 1 << 20
 """A record that would be larger is not kept."""
@@ -33,14 +34,17 @@ def find_record(question: Iterable[str], environment: Mapping[str, str] = os.env
     """What an earlier run with the same question showed, if every file is as it left it."""
     import json
 
-    asked = _asked(question)
+    asked = _asked(question, environment)
+    path = _path(asked, environment)
+    data = read_cached(path, MAXIMUM_BYTES) if path else None
+    if data is None:
+        return None
     try:
-        with _path(asked, environment).open("rb") as file:
-            record = json.loads(file.read(MAXIMUM_BYTES + 1))
+        record = json.loads(data)
         if record["question"] != asked or not all(facts_of(path) == facts for path, facts in record["files"].items()):
             return None
         shown = record["shown"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return shown if isinstance(shown, dict) else None
 
@@ -58,34 +62,28 @@ def keep_record(
     that; ``files`` are as they are now.
     """
     import json
-    import tempfile
 
-    asked = _asked(question)
+    asked = _asked(question, environment)
     facts = {path: facts_of(path) for path in files} | dict(inputs)
-    if None in facts.values():
+    path = _path(asked, environment)
+    if path is None or None in facts.values():
         return
     data = json.dumps({"question": asked, "files": facts, "shown": dict(shown)}).encode()
-    if len(data) > MAXIMUM_BYTES:
-        return
-    path = _path(asked, environment)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".run-", delete=False) as file:
-            file.write(data)
-        Path(file.name).replace(path)
-    except OSError:
-        return  # a cache that cannot be written costs time, nothing else
+    if len(data) <= MAXIMUM_BYTES:
+        write_cached(path, data)
 
 
-def _asked(question: Iterable[str]) -> list[str]:
-    return [shaderkiln.__version__, *question]
+def _asked(question: Iterable[str], environment: Mapping[str, str]) -> list[str]:
+    # These two say where driver packages are.
+    return [shaderkiln.__version__, *(environment.get(name, "") for name in ("XDG_DATA_HOME", "HOME")), *question]
 
 
-def _path(asked: list[str], environment: Mapping[str, str]) -> Path:
+def _path(asked: list[str], environment: Mapping[str, str]) -> Path | None:
     import zlib
 
-    base = environment.get("XDG_CACHE_HOME") or ""
-    folder = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
+    folder = cache_folder(environment)
+    if folder is None:
+        return None
     text = "\0".join(asked).encode(errors="surrogateescape")
     # Two questions under one name only take each other's place; the question itself is compared.
-    return folder / "shaderkiln" / "runs" / f"{zlib.crc32(text):08x}{zlib.adler32(text):08x}.json"
+    return folder / "runs" / f"{zlib.crc32(text):08x}{zlib.adler32(text):08x}.json"

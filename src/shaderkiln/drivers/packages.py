@@ -33,6 +33,8 @@ Progress = Callable[[str, float], None]
 _MANIFEST = "manifest.json"
 _MAX_JSON = 1 << 20
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_NO_HOME = "/nonexistent"
+"""Where the folders of a user without a home folder are looked for: nowhere."""
 
 
 class DriverPackageError(ShaderkilnError):
@@ -507,7 +509,10 @@ def _paths(value: str) -> list[Path]:
 def _xdg(environment: Mapping[str, str], variable: str, default: str) -> Path:
     value = environment.get(variable, "")
     # The base directory specification: a relative path is invalid and counts as unset.
-    return Path(value) if value.startswith("/") else Path(environment.get("HOME") or Path.home()) / default
+    if value.startswith("/"):
+        return Path(value)
+    home = environment.get("HOME") or os.path.expanduser("~")  # noqa: PTH111  Path.expanduser raises where there is no home
+    return Path(home if home.startswith("/") else _NO_HOME) / default
 
 
 def _os_release() -> dict[str, str]:

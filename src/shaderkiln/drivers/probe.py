@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from shaderkiln.cache_files import cache_folder, read_cached, write_cached
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.drivers.targets import Target, process_environment, read_build_id
 from shaderkiln.vulkan_registry.structures import HEADER_VERSION
@@ -44,7 +45,7 @@ def probe(
         return kept
     answer = _ask(target, features)
     if path:
-        _write(path, answer)
+        write_cached(path, msgspec.msgpack.encode(answer))
     return answer
 
 
@@ -83,9 +84,8 @@ def _cache_path(target: Target, features: tuple[str, ...], environment: Mapping[
     facts = (FORMAT, HEADER_VERSION, _worker_version(), target.icd, stat.st_size, stat.st_mtime_ns, stat.st_ino, features)
     text = repr((facts, target.family, target.package, target.method, sorted(target.environment.items())))
     name = hashlib.sha256(text.encode()).hexdigest()[:32]
-    base = environment.get("XDG_CACHE_HOME") or ""
-    folder = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
-    return folder / "shaderkiln" / "probes" / f"{name}.msgpack"
+    folder = cache_folder(environment)
+    return folder / "probes" / f"{name}.msgpack" if folder else None
 
 
 def _worker_version() -> tuple[int, ...]:
@@ -95,20 +95,8 @@ def _worker_version() -> tuple[int, ...]:
 
 
 def _read(path: Path) -> Probe | None:
+    data = read_cached(path, 1 << 22)
     try:
-        with path.open("rb") as file:
-            return msgspec.msgpack.decode(file.read(1 << 22), type=Probe)
-    except (OSError, msgspec.MsgspecError):
+        return None if data is None else msgspec.msgpack.decode(data, type=Probe)
+    except msgspec.MsgspecError:
         return None
-
-
-def _write(path: Path, answer: Probe) -> None:
-    import tempfile
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".probe-", delete=False) as file:
-            file.write(msgspec.msgpack.encode(answer))
-        Path(file.name).replace(path)
-    except OSError:
-        return  # a cache that cannot be written costs time, nothing else
