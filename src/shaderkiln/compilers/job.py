@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 from msgspec import Struct, field
@@ -36,7 +36,14 @@ from shaderkiln.compilers.verdicts import (
 )
 from shaderkiln.databases.psdb import DamagedValueError, Poison, PsdbBuilder
 from shaderkiln.databases.psdb import Outcome as PoisonOutcome
-from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind, has_shaders
+from shaderkiln.descriptions.pipeline import (
+    Application,
+    PipelineCreateInfo,
+    PipelineDescription,
+    PipelineKind,
+    UnsupportedPipelineError,
+    has_shaders,
+)
 from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Inspect, Inspected, Open, Opened
 from shaderkiln.errors import CacheCorruptError, DriverError, ShaderkilnError
 from shaderkiln.identity import ApplicationIdentity
@@ -48,7 +55,10 @@ KINDS: tuple[PipelineKind, ...] = ("graphics", "compute", "raytracing")
 
 
 class Source(Protocol):
-    """Where pipelines come from; ``descriptions.capture.Capture`` is one."""
+    """Where pipelines come from: ``descriptions.capture.Capture``, ``compilers.sodb_source.StateObjectSource``.
+
+    ``load`` raises UnsupportedPipelineError for what the source itself cannot express as a pipeline.
+    """
 
     @property
     def application(self) -> Application: ...
@@ -56,6 +66,18 @@ class Source(Protocol):
     def load(self, kind: PipelineKind, hash: int) -> PipelineDescription: ...
     def cost(self, kind: PipelineKind, hash: int) -> int: ...
     def object_key(self, description: PipelineDescription) -> ObjectKey: ...
+
+
+@runtime_checkable
+class VersionedSource(Protocol):
+    """A source that gives its objects versions."""
+
+    def version(self, name: str) -> int: ...
+
+
+def version_of(source: Source, name: str) -> int:
+    """The version that a pipeline's group has, by the pipeline's name."""
+    return source.version(name) if isinstance(source, VersionedSource) else OBJECT_VERSION
 
 
 class JobOptions(Struct, frozen=True):
@@ -111,6 +133,7 @@ class _Planned(Struct):
     kind: PipelineKind
     object_key: ObjectKey
     cost: int
+    version: int
     has_shaders: bool
     """Without shaders of its own a pipeline may have no object code."""
     doubts: tuple[Reason, ...] = ()
@@ -204,11 +227,12 @@ class CompileJob:
                     key = self._source.object_key(description)
                 except ShaderkilnError:
                     continue
+                version = version_of(self._source, description.name)
                 known = key in groups or builder.has_value(ValueKey(bytes(key)), ValueType.PERFORMANCE_DATA)
-                if known or not builder.has_group(key, OBJECT_VERSION):
+                if known or not builder.has_group(key, version):
                     yield None
                     continue
-                groups[key] = Group(key, OBJECT_VERSION, builder.value_keys(key, OBJECT_VERSION), kind, description.name)
+                groups[key] = Group(key, version, builder.value_keys(key, version), kind, description.name)
                 yield Task(description, key, partial(_inspect, description.create_info))
 
         groups: dict[ObjectKey, Group] = {}
@@ -248,15 +272,18 @@ class CompileJob:
         name = f"{hash:016x}"
         try:
             description = self._source.load(kind, hash)
-            planned = _Planned(name, kind, self._source.object_key(description), cost, has_shaders(description.create_info))
+            key, version = self._source.object_key(description), version_of(self._source, name)
+            planned = _Planned(name, kind, key, cost, version, has_shaders(description.create_info))
+        except UnsupportedPipelineError as error:
+            self._report(unsupported(name, kind, error.object_key, error.reasons), cost)
+            return None
         except ShaderkilnError as error:
             self._report(Verdict(name, kind, Outcome.FAILED, code=error.code, message=str(error)), cost)
             return None
-        key = planned.object_key
         if key in self._planned:
             self._twins[key].append(planned)
             return None
-        if builder.has_group(key, OBJECT_VERSION):
+        if builder.has_group(key, version):
             self._report(Verdict(name, kind, Outcome.REUSED, object_key=key.hex()), cost)
             return None
         if (not self._options.retry_poisoned or key in self._died) and (poison := builder.poisoned(key)):
@@ -283,6 +310,9 @@ class CompileJob:
         verdict = self._judge(builder, planned, result)
         self._report(verdict, planned.cost)
         for twin in self._twins.pop(planned.object_key, ()):
+            if verdict.outcome is Outcome.COMPILED and twin.version != planned.version:
+                keys = builder.value_keys(planned.object_key, planned.version)
+                builder.add(Group(twin.object_key, twin.version, keys, twin.kind, twin.name), ())
             again = Outcome.REUSED if verdict.outcome is Outcome.COMPILED else verdict.outcome
             self._report(msgspec.structs.replace(verdict, pipeline=twin.name, outcome=again, seconds=0.0), twin.cost)
 
@@ -307,7 +337,7 @@ class CompileJob:
         if not result.values and planned.has_shaders:
             return Verdict(name, kind, Outcome.FAILED, key.hex(), "E_FAIL", "the driver gave no object code for it")
         values = object_code_values(self._compiler.identity.object_code_form, key, result.values)
-        builder.add(Group(key, OBJECT_VERSION, tuple(value.key for value in values), kind, name), values)
+        builder.add(Group(key, planned.version, tuple(value.key for value in values), kind, name), values)
         return Verdict(
             name, kind, Outcome.COMPILED, key.hex(), values=tuple(value.key.hex() for value in values),
             bytes=sum(len(value.data) for value in values), seconds=result.seconds,

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from shaderkiln.compilers.job import Progress, Source
+from shaderkiln.compilers.job import Progress, Source, version_of
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.compilers.pool import Death, Limits, Result, Task, WorkerPool
 from shaderkiln.compilers.value_keys import driver_values
 from shaderkiln.compilers.verdicts import Outcome, Tally, Verdict, death_text, is_doubt, remembered, unsupported
 from shaderkiln.databases.psdb import Damage, DamagedValueError, Poison, Psdb
-from shaderkiln.descriptions.pipeline import PipelineDescription, PipelineKind
+from shaderkiln.descriptions.pipeline import PipelineDescription, PipelineKind, UnsupportedPipelineError
 from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Open, Opened, Recreate, Recreated
 from shaderkiln.errors import CacheCorruptError, DriverError, ShaderkilnError
 from shaderkiln.identity import differences
@@ -127,10 +127,12 @@ class VerifyJob:
         try:
             description = self._source.load(kind, hash)
             key = self._source.object_key(description)
-            group = self._compiler.find(self._database, key)
+            group = self._compiler.find(self._database, key, version_of(self._source, name))
             if group is None:
                 return self._absent(description, key, poison)
             values = driver_values(self._compiler.identity.object_code_form, group, self._database.find)
+        except UnsupportedPipelineError as error:
+            return unsupported(name, kind, error.object_key, error.reasons)
         except DamagedValueError as error:
             return Verdict(name, kind, Outcome.DAMAGED, key.hex(), error.code, str(error), values=(error.key.hex(),))
         except ShaderkilnError as error:
