@@ -94,17 +94,10 @@ def test_a_device_says_what_it_supports(bench: Bench) -> None:
     device = bench.device()
     assert device.check_feature_support(Feature.EXPLICIT_PSDBS).explicit_psdbs_supported
     flags = device.check_feature_support(Feature.SHADER_CACHE).support_flags
-    for name in [
-        "LIBRARY",
-        "DRIVER_MANAGED_CACHE",
-        "SHADER_CONTROL_CLEAR",
-        "SHADER_SESSION_DELETE",
-        "SESSION_DESC1",
-        "TRIM_WHEN_FULL",
-        "RESERVE_MAXIMUM_SIZE",
-        "STORE_OVERWRITE",
-        "STORE_DO_NOT_EVICT",
-    ]:
+    for name in (
+        *("LIBRARY", "DRIVER_MANAGED_CACHE", "SHADER_CONTROL_CLEAR", "SHADER_SESSION_DELETE", "SESSION_DESC1"),
+        *("TRIM_WHEN_FULL", "RESERVE_MAXIMUM_SIZE", "STORE_OVERWRITE", "STORE_DO_NOT_EVICT"),
+    ):
         assert flags & ShaderCacheSupportFlags[name], name
     support = device.check_feature_support(Feature.SHADER_CACHE_ABI_SUPPORT)
     assert support.adapter_family == bench.compiler.family

@@ -17,14 +17,14 @@ from shaderkiln.compilers.plugin import OBJECT_VERSION, FamilyCompiler
 from shaderkiln.compilers.pool import Death, Result
 from shaderkiln.compilers.value_keys import object_code_values
 from shaderkiln.compilers.verdicts import death_text, is_doubt
-from shaderkiln.descriptions.pipeline import PipelineDescription, has_shaders
+from shaderkiln.descriptions.direct3d12.lowering_state_object import part_key
+from shaderkiln.descriptions.pipeline import PipelineDescription, UnsupportedPipelineError, has_shaders
 from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Recreate, Recreated
 from shaderkiln.errors import (
     CacheFullError,
     DriverError,
     NotCurrentlyAvailableError,
     ShaderkilnError,
-    UnsupportedError,
 )
 from shaderkiln.keys import Group, ObjectKey, Value
 from shaderkiln.sessions.debug_layer import DebugLayer, Severity
@@ -55,13 +55,6 @@ class Part:
 def parts_of(object_key: ObjectKey, descriptions: tuple[PipelineDescription, ...]) -> tuple[Part, ...]:
     """The parts of an object with their keys: the object's own for the first one, then digests of it and the part's number."""
     return tuple(Part(part_key(object_key, number), description) for number, description in enumerate(descriptions))
-
-
-def part_key(object_key: ObjectKey, number: int) -> ObjectKey:
-    """The key of an object's pipeline by its place: the object's own key for the first one."""
-    if not number:
-        return object_key
-    return ObjectKey(hashlib.sha256(b"part\0" + object_key + number.to_bytes(4, "little")).digest())
 
 
 def combined(sources: Iterable[ObjectSource]) -> ObjectSource:
@@ -99,7 +92,7 @@ class ObjectCreator:
     def create(self, part: Part, psdb: ShaderCacheSession | None, source: ObjectSource) -> ObjectSource:
         """Create one part; ``psdb`` is where to look first, and ``source`` what that is called.
 
-        Raises UnsupportedError for what the adapter cannot do, DriverCrashError, and DriverError with the driver's own code.
+        Raises UnsupportedPipelineError for what the adapter cannot do, DriverCrashError, DriverError with the driver's own code.
         """
         self._check(part)
         if not self.stores_object_code:
@@ -127,8 +120,7 @@ class ObjectCreator:
         with self._check_lock:
             unmet = [need for need in self._compiler.check(part.description) if not is_doubt(need)]
         if unmet:
-            family = self._compiler.identity.family
-            raise UnsupportedError(f"{family} cannot do it: {'; '.join(dict.fromkeys(need.text for need in unmet))}")
+            raise UnsupportedPipelineError(unmet, part.key)
 
     def _look_up(self, part: Part, session: ShaderCacheSession) -> tuple[StoredObject | None, _Answer]:
         try:

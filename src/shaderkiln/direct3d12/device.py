@@ -53,7 +53,7 @@ WORKERS = min(4, len(os.sched_getaffinity(0)))
 class Lowering(Protocol):
     """Turns descs into the pipelines that the driver creates. May be used by several threads.
 
-    What it cannot express raises UnsupportedError with every reason.
+    What it cannot express raises UnsupportedPipelineError with every reason.
     """
 
     application: Application
@@ -62,7 +62,7 @@ class Lowering(Protocol):
     def pipeline_state(self, stream: PipelineStateStream) -> PipelineDescription: ...
 
     def state_object(self, desc: StateObjectDesc, parents: Sequence[StateObjectDesc] = ()) -> tuple[PipelineDescription, ...]:
-        """The pipelines of a state object; ``parents`` are what an addition grows, the nearest first."""
+        """The pipelines of a state object, in the order of ``part_key``; ``parents`` are what an addition grows, nearest first."""
 
     def close(self) -> None: ...
 
@@ -185,7 +185,7 @@ class Device:
         """Create a pipeline state; see ``creation`` for where its object code is looked for.
 
         Raises InvalidArgumentError for a stream that is not valid, for a PSDB session that is closed or was made by a device of
-        another adapter; UnsupportedError, with the reasons, for what the adapter or the translation of shaders cannot do;
+        another adapter; UnsupportedPipelineError, with the reasons, for what the adapter or the translation of shaders cannot do;
         DriverCrashError and DriverError.
         """
         self._check_open()
@@ -354,9 +354,9 @@ def create_device(
     declared = identity_for_device(application)
     identity = None if declared is None else declared.application
     if lowering is None:
-        from .lowering import DescLowering
+        from shaderkiln.descriptions.direct3d12.lowering_state_object import VulkanLowering
 
-        lowering = DescLowering()
+        lowering = VulkanLowering(identity)
     made_for = msgspec.structs.replace(lowering.application, identity=identity or ApplicationIdentity())
     if isinstance(family, FamilyCompiler):
         compiler = family

@@ -68,8 +68,10 @@ def _serve(compiler: FamilyCompiler, workers: int, limits: Limits | None, queue:
     waiting: dict[int, tuple[Task, Future[Result]]] = {}
     ended = False
 
-    def tasks() -> Iterator[Task | None]:
+    def tasks(first: tuple[Task, Future[Result]]) -> Iterator[Task | None]:
         nonlocal ended
+        waiting[id(first[0].request)] = first
+        yield first[0]
         while True:
             try:
                 item = queue.get(block=not waiting)
@@ -83,6 +85,10 @@ def _serve(compiler: FamilyCompiler, workers: int, limits: Limits | None, queue:
             yield item[0]
 
     while not ended:
+        # Nothing is started, and no command of a worker made, before it is needed.
+        item = queue.get()
+        if item is None:
+            return
         try:
             with WorkerPool(
                 compiler.worker_command(),
@@ -91,7 +97,7 @@ def _serve(compiler: FamilyCompiler, workers: int, limits: Limits | None, queue:
                 limits=limits,
                 on_open=lambda opened: _check(compiler, opened),
             ) as pool:
-                for task, result in pool.run(tasks()):
+                for task, result in pool.run(tasks(item)):
                     waiting.pop(id(task.request))[1].set_result(result)
         except BaseException as error:
             # Whatever it is, nobody may wait for ever.
