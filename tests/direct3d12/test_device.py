@@ -30,11 +30,13 @@ from job_support import log_lines
 import shaderkiln.direct3d12 as d3d12
 from shaderkiln.compilers.hosted import HostedFamily
 from shaderkiln.compilers.pool import Limits
+from shaderkiln.compilers.value_keys import object_code_values
+from shaderkiln.databases.psdb import PsdbBuilder
 from shaderkiln.descriptions.direct3d12.lowering_state_object import part_key
 from shaderkiln.direct3d12.statistics import ObjectSource
 from shaderkiln.direct3d12.stored_objects import GroupRecord, compiler_digest
 from shaderkiln.errors import DriverError, InvalidArgumentError, NotFoundError, ShaderkilnError
-from shaderkiln.keys import ValueType
+from shaderkiln.keys import Group, ValueType
 from shaderkiln.registration.installer import Installer
 from shaderkiln.registration.records import PsdbProperties
 from shaderkiln.sessions import FileSessionDesc, MemorySessionDesc, RegisteredSessionDesc, SessionFileFlags, StoreFlags
@@ -404,3 +406,22 @@ def test_every_public_name_is_there_and_nothing_is_imported_before_it_is_used() 
     assert (
         subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}).returncode == 0
     )
+
+
+@pytest.mark.spec("EP-53")
+def test_the_version_of_a_group_does_not_matter_to_a_device(toy: Bench) -> None:
+    with toy.device(cache="builder") as builder:
+        created = builder.create_pipeline_state(toy.stream(1))
+        stored = builder._creator.find(created._parts[0], ())
+        assert stored is not None
+        path = toy.folder / "versions.psdb"
+        with PsdbBuilder(path, builder.compiler, GAME.identity) as writer:
+            values = object_code_values("pipeline-binary", created.object_key, stored.values)
+            for version in (7, (1 << 64) - 1):
+                keys = stored.group.value_keys if version > 7 else ()
+                writer.add(Group(created.object_key, version, keys, "compute", "x"), values if keys else ())
+            writer.finish()
+    device = toy.device()
+    for flags in (READ_ONLY, SessionFileFlags.NONE):
+        with device.create_shader_cache_session1(FileSessionDesc(path, flags)) as session:
+            assert device.create_pipeline_state(toy.stream(1).with_psdb(session)).source is ObjectSource.EXPLICIT_PSDB

@@ -291,15 +291,17 @@ class LivePsdb:
         with self._lock, _Mapped(self.path):
             return self._execute("SELECT 1 FROM entries WHERE key = ? LIMIT 1", (key,)).fetchone() is not None
 
-    def group_or_none(self, object_key: ObjectKey, version: int) -> Group | None:
-        """The group of an object that came with the finished file, or None. Raises CacheCorruptError for a damaged one."""
-        query = f"SELECT {schema.GROUP_COLUMNS} FROM groups WHERE object_key = ? AND version = ? LIMIT 1"
+    def latest_group(self, object_key: ObjectKey) -> Group | None:
+        """The group with the largest version that the finished file had for an object, or None.
+
+        Raises CacheCorruptError for a damaged one.
+        """
         with self._lock, _Mapped(self.path):
-            row: Any = self._execute(query, (object_key, schema.signed(version))).fetchone()
+            row: Any = self._execute(schema.LATEST_GROUP, (object_key,)).fetchone()
         if row is None:
             return None
         group = schema.group_from_row(row)
-        if group.object_key != object_key or group.version != version:
+        if group.object_key != object_key:
             raise CacheCorruptError(f"{self.path}: the index of table groups is damaged")
         return group
 
@@ -387,9 +389,6 @@ class LivePsdb:
                     (key, int(type), payload, len(data), checksum, int(keep), state.clock + 1),
                 )
                 added.append((int(type), payload, checksum))
-            if len(rows) > len(replaced):
-                # An entry is evicted as a whole, by the number of its last use.
-                self._execute("UPDATE entries SET clock = ? WHERE key = ?", (state.clock + 1, key))
             self._write_state(state, clock=state.clock + 1, value_count=count + len(values), payload_bytes=used + needed)
         for type, payload, checksum in added:
             self._known[type][key] = (payload, checksum)

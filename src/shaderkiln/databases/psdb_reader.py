@@ -185,6 +185,18 @@ class Psdb:
             raise CacheCorruptError(f"{self.path}: the index of table groups is damaged")
         return group
 
+    def latest_group(self, object_key: ObjectKey) -> Group | None:
+        """The group of that object with the largest version; None without any. Raises as ``group``."""
+        with self._lock, _Reading(self):
+            row = self._connection.execute(schema.LATEST_GROUP, (object_key,)).fetchone()
+        if row is None:
+            self._check_groups()
+            return None
+        group = schema.group_from_row(row)
+        if group.object_key != object_key:
+            raise CacheCorruptError(f"{self.path}: the index of table groups is damaged")
+        return group
+
     def groups(self) -> Iterator[Group]:
         """Every group in order of object key and version. Raises CacheCorruptError at a damaged one or for a missing one."""
         limit = self._state.group_count

@@ -13,7 +13,6 @@ from functools import lru_cache
 import msgspec
 import xxhash
 
-from shaderkiln.compilers.plugin import OBJECT_VERSION
 from shaderkiln.compilers.value_keys import driver_values
 from shaderkiln.errors import AlreadyExistsError, CacheCorruptError, NotFoundError
 from shaderkiln.identity import CompilerIdentity
@@ -49,7 +48,7 @@ def find_object(session: ShaderCacheSession, object_key: ObjectKey, compiler: Co
 
     Raises CacheCorruptError for damage, and as ``find_value1`` does for a closed session or a disabled kind of cache.
     """
-    group = session.find_group(object_key, OBJECT_VERSION)
+    group = session.find_group(object_key)
     if group is None:
         group = _recorded_group(session, object_key, compiler)
     if group is None:

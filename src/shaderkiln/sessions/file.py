@@ -31,7 +31,7 @@ class FinishedPsdb:
         self._database = database
         self.find = database.find
         self.exists = database.exists
-        self.group_or_none = database.group_or_none
+        self.latest_group = database.latest_group
         self.close = database.close
 
     def find_many(self, key: bytes, types: Sequence[int]) -> tuple[bytes | None, ...]:
@@ -88,10 +88,10 @@ class _DatabaseSession(ShaderCacheSession):
             check_key(key)
             raise
 
-    def find_group(self, object_key: ObjectKey, version: int) -> Group | None:
+    def find_group(self, object_key: ObjectKey) -> Group | None:
         if not self._usable:
             self._refuse()
-        return self._database.group_or_none(object_key, version)
+        return self._database.latest_group(object_key)
 
     def _attach(self, database: FinishedPsdb | LivePsdb) -> None:
         self._database = database

@@ -242,8 +242,8 @@ class ShaderCacheSession(ABC):
         check_key(key)
         return self._exists(key)
 
-    def find_group(self, object_key: ObjectKey, version: int) -> Group | None:
-        """The group that a PSDB has for an object; None without one, and in sessions that hold no PSDB.
+    def find_group(self, object_key: ObjectKey) -> Group | None:
+        """The group that a PSDB has for an object, of several versions the largest; None without one, and in other sessions.
 
         Raises as ``find_value`` does, but for NotFoundError.
         """
