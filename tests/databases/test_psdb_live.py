@@ -38,7 +38,7 @@ def test_a_finished_file_made_live_has_all_its_values_and_groups(tmp_path: Path)
         assert (database.state().value_count, database.state().payload_bytes) == (len(values), payload_bytes)
         for number in range(20):
             group = make(number)[0]
-            assert database.group_or_none(group.object_key, group.version) == group
+            assert database.latest_group(group.object_key) == group
         for key in list(database.keys())[::2]:
             database.store(key, {0: b"new"}, overwrite=True)
         for key, type in values:

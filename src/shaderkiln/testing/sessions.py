@@ -123,13 +123,29 @@ class SessionModel:
 _SIZES = st.sampled_from([0, 1, 17, 60, 60, 101, 9000])
 _STORED = st.tuples(st.sampled_from([0, 0, 0, 1, 1, 2, 7]), _SIZES, st.binary(max_size=2))
 
+_SOUND = st.dictionaries(
+    st.sampled_from([0, 1]),
+    st.builds(lambda byte, size: byte * size, st.binary(min_size=1, max_size=1), st.integers(1, 110)),
+    min_size=1,
+)
+
+_BUFFERS = st.sampled_from(["none", "empty", "small", "exact", "large"])
+_ASKED = st.lists(
+    st.tuples(st.sampled_from([ValueType.OBJECT_CODE, ValueType.METADATA]), _BUFFERS),
+    min_size=1,
+    max_size=2,
+    unique_by=lambda one: one[0],
+)
+_ASKED_WRONGLY = st.lists(st.tuples(st.sampled_from(ValueType), _BUFFERS), max_size=3)
+
 
 def session_machine(make: Callable[[], SessionHarness]) -> type[RuleBasedStateMachine]:
     """A state machine for the sessions of the harness that ``make`` makes."""
 
     class SessionMachine(RuleBasedStateMachine):
-        @initialize()
-        def begin(self) -> None:
+        @initialize(alone=st.booleans())
+        def begin(self, alone: bool) -> None:
+            self.alone = alone
             self.harness = make()
             self.model = SessionModel(self.harness)
             self.sessions = [self.harness.open()]
@@ -159,9 +175,7 @@ def session_machine(make: Callable[[], SessionHarness]) -> type[RuleBasedStateMa
         @rule(
             key=st.sampled_from(KEYS),
             number=st.integers(0, 2),
-            asked=st.lists(
-                st.tuples(st.sampled_from(ValueType), st.sampled_from(["none", "empty", "small", "exact", "large"])), max_size=3
-            ),
+            asked=st.one_of(_ASKED, _ASKED, _ASKED_WRONGLY),
             callback=st.sampled_from(["none", "gives", "refuses", "refuses-second", "too-small", "uses-the-session"]),
         )
         def find1(self, key: bytes, number: int, asked: list[tuple[ValueType, str]], callback: str) -> None:
@@ -236,14 +250,24 @@ def session_machine(make: Callable[[], SessionHarness]) -> type[RuleBasedStateMa
             assert code == expected_code
 
         @rule(
+            stores=st.lists(st.tuples(st.sampled_from(KEYS), _SOUND, st.sampled_from([0, 1, 1, 2, 3])), min_size=1, max_size=8),
+            number=st.integers(0, 2),
+        )
+        def store_some(self, stores: list[tuple[bytes, dict[int, bytes], int]], number: int) -> None:
+            for key, values, flags in stores:
+                self.store(key, number, list(values.items()), flags)
+
+        @rule(
             key=st.sampled_from(KEYS),
             number=st.integers(0, 2),
             values=st.lists(_STORED, max_size=3),
             flags=st.sampled_from([0, 0, 0, 1, 1, 1, 2, 3, 4, 9]),
         )
-        def store(self, key: bytes, number: int, values: list[tuple[int, int, bytes]], flags: int) -> None:
+        def store_any(self, key: bytes, number: int, values: list[tuple[int, int, bytes]], flags: int) -> None:
+            self.store(key, number, [(type, (text * size + bytes(size))[:size]) for type, size, text in values], flags)
+
+        def store(self, key: bytes, number: int, pairs: list[Any], flags: int) -> None:
             session = self.session(number)
-            pairs: list[Any] = [(type, (text * size + bytes(size))[:size]) for type, size, text in values]
             code, _ = _outcome(lambda: session.store_value1(key, pairs, StoreFlags(flags)))
             types = [type for type, _ in pairs]
             if not pairs or flags > 3 or max(types) > 1 or len(set(types)) != len(types) or not all(data for _, data in pairs):
@@ -275,7 +299,7 @@ def session_machine(make: Callable[[], SessionHarness]) -> type[RuleBasedStateMa
             ):
                 assert _outcome(call)[0] == "E_INVALIDARG"
 
-        @precondition(lambda self: len(self.sessions) < 3)
+        @precondition(lambda self: len(self.sessions) < 3 and not self.alone)
         @rule()
         def open_another(self) -> None:
             self.sessions.append(self.harness.open())
@@ -327,7 +351,7 @@ def session_machine(make: Callable[[], SessionHarness]) -> type[RuleBasedStateMa
                     self.see_evictions(key)
 
         def elsewhere(self) -> OtherProcess | None:
-            if self.other is None:
+            if self.other is None and not self.alone:
                 self.other = self.harness.other_process()
                 if self.other is not None:
                     self.in_order = False
