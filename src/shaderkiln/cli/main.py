@@ -15,7 +15,11 @@ from shaderkiln.cli.output import EXIT_INTERRUPTED, exit_code_of, show_error
 from shaderkiln.errors import ShaderkilnError
 
 COMMANDS = {
-    "compile": ("shaderkiln.cli.compile", "compile_command", "Compile a capture's pipelines for GPU families into PSDBs."),
+    "compile": (
+        "shaderkiln.cli.compile",
+        "compile_command",
+        "Compile a capture's or database's pipelines for GPU families into PSDBs.",
+    ),
     "verify": ("shaderkiln.cli.verify", "verify_command", "Prove that a PSDB serves a capture, with compiling forbidden."),
     "show": ("shaderkiln.cli.show", "show_command", "Show what is in a capture or a PSDB."),
     "isa": ("shaderkiln.cli.isa", "isa_command", "Show the driver's disassembly and statistics of a pipeline."),
@@ -27,6 +31,10 @@ COMMANDS = {
         "replay_command",
         "Compile a capture's pipelines and keep nothing: does it all compile?",
     ),
+    "register": ("shaderkiln.cli.register", "register_command", "Register an application's component with its PSDBs."),
+    "unregister": ("shaderkiln.cli.register", "unregister_command", "Forget a registered application or component."),
+    "registrations": ("shaderkiln.cli.register", "registrations_command", "List registered applications and components."),
+    "identity": ("shaderkiln.cli.identity", "identity_group", "Set or show whose pipelines a state object database holds."),
     "merge": ("shaderkiln.cli.archives", "merge_command", "Merge captures, with every checksum verified."),
     "salvage": ("shaderkiln.cli.archives", "salvage_command", "Write what is good in a damaged capture to a new one."),
 }

@@ -38,6 +38,9 @@ PATH = click.Path(path_type=Path, readable=False)
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON, one object a line.")
 
 
+_OUTPUT_ERRORS = ("DatabaseWriteError", "DatabaseBusyError", "RegistryBusyError")
+
+
 def exit_code_of(error: ShaderkilnError) -> int:
     """The exit code that stands for an error."""
     name = type(error).__name__  # these modules are not imported for the comparison
@@ -45,7 +48,11 @@ def exit_code_of(error: ShaderkilnError) -> int:
         return EXIT_DRIVER
     if isinstance(error, UnreadableError):
         return EXIT_INPUT
-    if isinstance(error, AccessDeniedError | CacheFullError) or name in ("DatabaseWriteError", "DatabaseBusyError"):
+    if isinstance(error, AccessDeniedError | CacheFullError) or name in (
+        "DatabaseWriteError",
+        "DatabaseBusyError",
+        "RegistryBusyError",
+    ):
         return EXIT_OUTPUT
     if isinstance(error, NotFoundError):
         return EXIT_INPUT
