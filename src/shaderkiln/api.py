@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shaderkiln.compilers.inspection import Inspection
     from shaderkiln.compilers.job import CompileJob, JobOptions, JobReport, Progress
     from shaderkiln.compilers.pool import Limits
+    from shaderkiln.compilers.sodb_source import StateObjectSource
     from shaderkiln.compilers.verdicts import Verdict
     from shaderkiln.compilers.verify import VerifyJob, VerifyReport
     from shaderkiln.databases.psdb import Psdb
@@ -35,6 +36,38 @@ def open_capture(path: PathLike) -> Capture:
         raise UnreadableError(str(error)) from error
 
 
+def is_state_object_database(path: PathLike) -> bool:
+    """Whether a file says that it is a state object database; False for one that cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            header = file.read(72)
+    except (OSError, ValueError):
+        return False
+    # SQLite's application id, as the published schema sets it.
+    return header.startswith(b"SQLite format 3\0") and header[68:72] == b"\x0d\x3d\x50\xdb"
+
+
+def open_source(
+    path: PathLike,
+    *,
+    keys: Container[bytes] | None = None,
+    pipeline_states: bool = True,
+    state_objects: bool = True,
+) -> Capture | StateObjectSource:
+    """Opens a capture or a state object database as a source of pipelines.
+
+    ``keys``, ``pipeline_states`` and ``state_objects`` choose among the objects of a state object database; a capture has none.
+    Raises as ``open_capture``; CacheCorruptError for a damaged state object database, InvalidArgumentError for keys of a capture.
+    """
+    if is_state_object_database(path) or Path(path).suffix == ".sodb":
+        from shaderkiln.compilers.sodb_source import StateObjectSource
+
+        return StateObjectSource.open(Path(path), pipeline_states=pipeline_states, state_objects=state_objects, keys=keys)
+    if keys is not None or not pipeline_states or not state_objects:
+        raise InvalidArgumentError(f"{path} is no state object database: it has no keys, pipeline states or state objects")
+    return open_capture(path)
+
+
 def open_psdb(path: PathLike) -> Psdb:
     """Opens a finished PSDB for reading.
 
@@ -50,7 +83,7 @@ def open_psdb(path: PathLike) -> Psdb:
 
 
 def psdb_path(capture: PathLike, family: str, output: PathLike | None, *, single: bool) -> Path:
-    """Where the PSDB of a capture and family goes: ``output`` itself if it names a file, else a file of that folder."""
+    """Where the PSDB of a source and family goes: ``output`` itself if it names a file, else a file of that folder."""
     name = f"{Path(capture).stem}.{family}.psdb"
     target = Path(output) if output is not None else Path()
     if target.suffix == ".psdb" and not target.is_dir():
@@ -61,7 +94,7 @@ def psdb_path(capture: PathLike, family: str, output: PathLike | None, *, single
 
 
 def compile_capture(
-    capture: Capture | PathLike,
+    capture: Capture | StateObjectSource | PathLike,
     family: str,
     output: PathLike | None = None,
     *,
@@ -74,7 +107,7 @@ def compile_capture(
     on_tick: Callable[[Progress], None] | None = None,
     on_start: Callable[[CompileJob], None] | None = None,
 ) -> JobReport:
-    """Compiles every pipeline of a capture for one adapter family into one PSDB.
+    """Compiles every pipeline of a capture or state object database for one adapter family into one PSDB.
 
     ``output`` is the PSDB (``*.psdb``) or its folder; default: the working directory. ``application`` says whose PSDB it is;
     default: what the capture says. ``on_start`` gets the job, whose ``stop``
@@ -84,17 +117,16 @@ def compile_capture(
     """
     from shaderkiln.compilers.job import CompileJob
     from shaderkiln.compilers.plugin import open_family
-    from shaderkiln.descriptions.capture import Capture
 
-    if not isinstance(capture, Capture):
-        with open_capture(capture) as opened:
+    if isinstance(capture, str | os.PathLike):
+        with open_source(capture) as opened:
             return compile_capture(
                 opened, family, output, plugin=plugin, package=package, abi_version=abi_version,
                 application=application, options=options,
                 on_verdict=on_verdict, on_tick=on_tick, on_start=on_start,
             )  # fmt: skip
     compiler = open_family(family, capture.application, plugin=plugin, package=package, abi_version=abi_version)
-    path = psdb_path(capture.archive.path, compiler.identity.family, output, single=True)
+    path = psdb_path(capture.path, compiler.identity.family, output, single=True)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -107,7 +139,7 @@ def compile_capture(
 
 def verify_psdb(
     database: Psdb | PathLike,
-    capture: Capture | PathLike,
+    capture: Capture | StateObjectSource | PathLike,
     *,
     family: str | None = None,
     plugin: str | None = None,
@@ -118,7 +150,7 @@ def verify_psdb(
     on_tick: Callable[[Progress], None] | None = None,
     on_start: Callable[[VerifyJob], None] | None = None,
 ) -> VerifyReport:
-    """Creates every pipeline of a capture from a PSDB, with compiling forbidden.
+    """Creates every pipeline of a capture or state object database from a PSDB, with compiling forbidden.
 
     ``family`` is the family to verify for; default: the PSDB's own. Raises CacheCorruptError if the PSDB belongs to another
     family, driver build or device, before any driver sees it.
@@ -126,7 +158,6 @@ def verify_psdb(
     from shaderkiln.compilers.plugin import open_family
     from shaderkiln.compilers.verify import VerifyJob
     from shaderkiln.databases.psdb import Psdb
-    from shaderkiln.descriptions.capture import Capture
 
     if not isinstance(database, Psdb):
         with open_psdb(database) as opened:
@@ -134,8 +165,8 @@ def verify_psdb(
                 opened, capture, family=family, plugin=plugin, package=package, workers=workers, limits=limits,
                 on_verdict=on_verdict, on_tick=on_tick, on_start=on_start,
             )  # fmt: skip
-    if not isinstance(capture, Capture):
-        with open_capture(capture) as source:
+    if isinstance(capture, str | os.PathLike):
+        with open_source(capture) as source:
             return verify_psdb(
                 database, source, family=family, plugin=plugin, package=package, workers=workers, limits=limits,
                 on_verdict=on_verdict, on_tick=on_tick, on_start=on_start,
@@ -154,7 +185,7 @@ def verify_psdb(
 
 
 def inspect_pipeline(
-    capture: Capture | PathLike,
+    capture: Capture | StateObjectSource | PathLike,
     pipeline: str,
     family: str,
     *,
@@ -169,10 +200,9 @@ def inspect_pipeline(
     """
     from shaderkiln.compilers.inspection import find_pipeline, inspect
     from shaderkiln.compilers.plugin import open_family
-    from shaderkiln.descriptions.capture import Capture
 
-    if not isinstance(capture, Capture):
-        with open_capture(capture) as opened:
+    if isinstance(capture, str | os.PathLike):
+        with open_source(capture) as opened:
             return inspect_pipeline(
                 opened, pipeline, family, plugin=plugin, package=package, abi_version=abi_version, limits=limits
             )

@@ -15,6 +15,8 @@ from shaderkiln.compilers import unchanged
 if TYPE_CHECKING:
     from shaderkiln.cli.jobs import VerdictWriter
     from shaderkiln.compilers.job import JobReport
+    from shaderkiln.compilers.sodb_source import StateObjectSource
+    from shaderkiln.descriptions.capture import Capture
 
 # Nothing that compiles is imported up here: a run that finds everything as the last one left it ends before it needs that.
 
@@ -59,6 +61,19 @@ def job_options(function: Any) -> Any:
     return function
 
 
+def database_options(function: Any) -> Any:
+    """The options that choose among the objects of a state object database."""
+    for option in reversed(
+        [
+            click.option("--key", "keys", multiple=True, help="Only the object with this key of a .sodb; may be repeated."),
+            click.option("--psos/--no-psos", "pipeline_states", default=True, help="Pipeline states of a .sodb or not."),
+            click.option("--sos/--no-sos", "state_objects", default=True, help="State objects of a .sodb or not."),
+        ]
+    ):
+        function = option(function)
+    return function
+
+
 @click.command("compile")
 @click.argument("capture", type=PATH)
 @click.argument("output_file", type=PATH, required=False)
@@ -69,6 +84,8 @@ def job_options(function: Any) -> Any:
 @job_options
 @click.option("--abi", callback=parse_abi, help="ABI version of the driver to compile with; default: the largest.")
 @click.option("--pipeline", "only", multiple=True, help="Compile only this pipeline; may be repeated.")
+@database_options
+@click.option("--pdb", is_flag=True, help="Store debug data of shaders too; the drivers of today have none.")
 @click.option("--perf", "statistics", is_flag=True, help="Store the driver's statistics too; compiles everything twice.")
 @click.option("--retry-poisoned", is_flag=True, help="Try pipelines again that ended the driver's process before.")
 @click.option("--strict", is_flag=True, help="Keep from the driver what does more than the device advertises.")
@@ -76,7 +93,7 @@ def job_options(function: Any) -> Any:
 @click.option("--name", help="Application name for the PSDB; default: the capture's.")
 @click.option("--exe-filename", help="Executable file name of the application.")
 @click.option("--app-version", "--version", "app_version", help="Application version, such as 1.0.")
-@click.option("--engine-name", help="Engine name.")
+@click.option("--engine", "--engine-name", "engine_name", help="Engine name.")
 @click.option("--engine-version", help="Engine version.")
 @click.option("--report", type=PATH, help="Write one JSON line for every pipeline to this file.")
 @json_option
@@ -92,6 +109,10 @@ def compile_command(
     package: str | None,
     abi: int | None,
     only: tuple[str, ...],
+    keys: tuple[str, ...],
+    pipeline_states: bool,
+    state_objects: bool,
+    pdb: bool,
     statistics: bool,
     retry_poisoned: bool,
     strict: bool,
@@ -106,8 +127,9 @@ def compile_command(
 ) -> None:
     """Compile every pipeline of CAPTURE for each family into one PSDB a family.
 
-    What is there already is reused; a stopped or killed run goes on where it was. OUTPUT_FILE, in the place that
-    D3D12StateObjectCompiler has it, is the same as -o.
+    CAPTURE is a Fossilize archive (.foz) or a state object database of Direct3D 12 (.sodb). What is there already is
+    reused; a stopped or killed run goes on where it was. OUTPUT_FILE, in the place that D3D12StateObjectCompiler has it, is the
+    same as -o.
 
     \b
     Example:
@@ -120,19 +142,36 @@ def compile_command(
         "name": name, "exe_filename": exe_filename, "version": app_version,
         "engine_name": engine_name, "engine_version": engine_version,
     }  # fmt: skip
-    question = [str(part) for part in (capture.absolute(), plugin, package, abi, strict, statistics, *changes.values())]
-    quick = not (as_json or report or only or retry_poisoned or replace)
+    question = [
+        str(part)
+        for part in (
+            capture.absolute(),
+            plugin,
+            package,
+            abi,
+            strict,
+            statistics,
+            *changes.values(),
+            pipeline_states,
+            state_objects,
+        )
+    ]
+    quick = not (as_json or report or only or keys or retry_poisoned or replace)
     if quick and (code := show_unchanged(question, capture, families, output)) is not None:
         sys.exit(code)
 
     from shaderkiln import api
-    from shaderkiln.cli.jobs import VerdictWriter, application_identity, pipeline_names, run_job
+    from shaderkiln.cli.jobs import VerdictWriter, application_identity, pipeline_names, run_job, wanted_keys
     from shaderkiln.compilers.job import JobOptions
     from shaderkiln.compilers.pool import Limits
 
     good, interrupted = True, False
+    # What SQLite has not yet moved from its log into a database is no part of the facts about that file.
+    wal = Path(f"{capture}-wal").exists()
     inputs = {str(capture.absolute()): unchanged.facts_of(str(capture.absolute()))}
-    with api.open_capture(capture) as source:
+    with api.open_source(
+        capture, keys=wanted_keys(keys), pipeline_states=pipeline_states, state_objects=state_objects
+    ) as source:
         options = JobOptions(
             workers=jobs, limits=Limits(time_limit, memory_limit), retry_poisoned=retry_poisoned, statistics=statistics,
             strict=strict, replace=replace, only=pipeline_names(source, only),
@@ -146,8 +185,8 @@ def compile_command(
                     source, family, output, options, writer, plugin=plugin, package=package, abi_version=abi,
                     application=application,
                 )  # fmt: skip
-                if not only:
-                    keep_unchanged(question, inputs, family, result, writer)
+                if not (only or keys or wal):
+                    keep_unchanged(question, inputs, family, result, writer, source)
                 good &= result.tally.good
                 interrupted |= result.interrupted
                 if interrupted:
@@ -175,7 +214,12 @@ def show_unchanged(question: list[str], capture: Path, families: tuple[str, ...]
 
 
 def keep_unchanged(
-    question: list[str], inputs: dict[str, list[int] | None], family: str, report: JobReport, writer: VerdictWriter
+    question: list[str],
+    inputs: dict[str, list[int] | None],
+    family: str,
+    report: JobReport,
+    writer: VerdictWriter,
+    source: Capture | StateObjectSource,
 ) -> None:
     """Keeps what the next run of the same question would show, if it would try nothing again."""
     from shaderkiln.compilers.verdicts import Outcome
@@ -191,6 +235,7 @@ def keep_unchanged(
         str(report.path.absolute()), str(default_folder()), *report.depends_on,
         *(str(code / name) for name in ("compilers/job.py", "descriptions/canonical.py", "descriptions/requirements.py",
                                         "drivers/device.py", "drivers/pipelines.py")),
+        *source.depends_on,
     ]  # fmt: skip
     unchanged.keep_record([*question, family, str(report.path.absolute())], inputs, files, shown)
 
@@ -202,6 +247,7 @@ def keep_unchanged(
 )
 @job_options
 @click.option("--pipeline", "only", multiple=True, help="Compile only this pipeline; may be repeated.")
+@database_options
 @click.option("--report", type=PATH, help="Write one JSON line for every pipeline to this file.")
 @json_option
 def replay_command(
@@ -213,6 +259,9 @@ def replay_command(
     plugin: str | None,
     package: str | None,
     only: tuple[str, ...],
+    keys: tuple[str, ...],
+    pipeline_states: bool,
+    state_objects: bool,
     report: Path | None,
     as_json: bool,
 ) -> None:
@@ -225,14 +274,16 @@ def replay_command(
     import tempfile
 
     from shaderkiln import api
-    from shaderkiln.cli.jobs import VerdictWriter, pipeline_names, run_job
+    from shaderkiln.cli.jobs import VerdictWriter, pipeline_names, run_job, wanted_keys
     from shaderkiln.compilers.job import JobOptions
     from shaderkiln.compilers.pool import Limits
 
     good, interrupted = True, False
     with (
         tempfile.TemporaryDirectory(prefix="kiln-replay-") as folder,
-        api.open_capture(capture) as source,
+        api.open_source(
+            capture, keys=wanted_keys(keys), pipeline_states=pipeline_states, state_objects=state_objects
+        ) as source,
         VerdictWriter(report, as_json=as_json) as writer,
     ):
         options = JobOptions(workers=jobs, limits=Limits(time_limit, memory_limit), only=pipeline_names(source, only))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,7 @@ from shaderkiln.errors import AccessDeniedError, InvalidArgumentError
 from shaderkiln.identity import parse_version
 
 if TYPE_CHECKING:
+    from shaderkiln.compilers.sodb_source import StateObjectSource
     from shaderkiln.descriptions.capture import Capture
     from shaderkiln.identity import ApplicationIdentity
 
@@ -39,6 +42,8 @@ class VerdictWriter:
         self.as_json = as_json
         self.family = ""
         self.before_line: ProgressLine | None = None
+        self.label: Callable[[str], str] = str
+        """What a pipeline is called in lines for people, by its name."""
         self.next_lines: list[str] = []
         """What the next run of the same family would show, as long as nothing is tried again."""
         self.tries_again = False
@@ -64,7 +69,7 @@ class VerdictWriter:
                 write_json(record)
         if verdict.outcome in SHOWN:
             text = verdict.message or verdict.code
-            start = f"{self.family}: {verdict.outcome} {verdict.kind} {verdict.pipeline}: "
+            start = f"{self.family}: {verdict.outcome} {verdict.kind} {self.label(verdict.pipeline)}: "
             line = start + text
             self.tries_again |= verdict.outcome not in GOOD | POISON
             known = verdict.outcome not in POISON or verdict.remembered
@@ -90,7 +95,7 @@ SHOWN = frozenset(Outcome) - {Outcome.COMPILED, Outcome.REUSED, Outcome.HIT}
 
 
 def run_job(
-    source: Capture,
+    source: Capture | StateObjectSource,
     family: str,
     output: Path | None,
     options: JobOptions,
@@ -105,6 +110,7 @@ def run_job(
     """Runs one compile job with progress and Ctrl-C, and shows its end."""
     line = ProgressLine(family, enabled=not writer.as_json)
     writer.begin(family, line)
+    writer.label = source.label
     with stop_on_interrupt() as started:
         report = api.compile_capture(
             source, family, output, plugin=plugin, package=package, abi_version=abi_version, application=application,
@@ -142,14 +148,23 @@ def tally_text(tally: Tally) -> str:
     return counts_text({str(outcome): tally.counts[outcome] for outcome in Outcome if tally.counts[outcome]})
 
 
-def pipeline_names(source: Capture, wanted: tuple[str, ...]) -> frozenset[str] | None:
+def wanted_keys(keys: tuple[str, ...]) -> frozenset[bytes] | None:
+    """Keys of a state object database as a command line has them: text, or hexadecimal digits. None, which stands for all."""
+    found = {key.encode() for key in keys}
+    for key in keys:
+        with suppress(ValueError):
+            found.add(bytes.fromhex(key))
+    return frozenset(found) if keys else None
+
+
+def pipeline_names(source: Capture | StateObjectSource, wanted: tuple[str, ...]) -> frozenset[str] | None:
     """The whole names of the pipelines that were asked for; None, which stands for all, if none was."""
     from shaderkiln.compilers.inspection import resolve_pipeline
 
     return frozenset(f"{resolve_pipeline(source, name)[1]:016x}" for name in wanted) if wanted else None
 
 
-def application_identity(source: Capture, changes: dict[str, str | None]) -> ApplicationIdentity:
+def application_identity(source: Capture | StateObjectSource, changes: dict[str, str | None]) -> ApplicationIdentity:
     """The capture's application with what the command line says about it."""
     given: dict[str, Any] = {}
     for field, value in changes.items():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--values", is_flag=True, help="List every value of a PSDB.")
 @json_option
 def show_command(file: Path, pipelines: bool, values: bool, as_json: bool) -> None:
-    """Show what is in FILE: a capture (.foz) or a PSDB.
+    """Show what is in FILE: a capture (.foz), a state object database (.sodb) or a PSDB.
 
     \b
     Example:
@@ -38,6 +38,10 @@ def show_command(file: Path, pipelines: bool, values: bool, as_json: bool) -> No
     if is_archive or file.suffix == ".foz":
         with api.open_capture(file) as capture:
             show_capture(capture, pipelines=pipelines, as_json=as_json)
+    elif api.is_state_object_database(file) or file.suffix == ".sodb":
+        from shaderkiln.cli.show_sodb import show_sodb
+
+        show_sodb(file, pipelines=pipelines, as_json=as_json)
     else:
         with api.open_psdb(file) as database:
             show_psdb(database, pipelines=pipelines, values=values, as_json=as_json)

@@ -43,7 +43,7 @@ def verify_command(
     report: Path | None,
     as_json: bool,
 ) -> None:
-    """Create every pipeline of CAPTURE on the driver from PSDB, with compiling forbidden.
+    """Create every pipeline of CAPTURE (.foz or .sodb) on the driver from PSDB, with compiling forbidden.
 
     Every value's checksum is verified first; a damaged value is named and never reaches the driver.
 
@@ -51,13 +51,18 @@ def verify_command(
     Example:
       kiln verify out/game.amd-navi31.psdb game.foz
     """
-    with api.open_psdb(psdb) as database, VerdictWriter(report, as_json=as_json) as writer:
+    with (
+        api.open_psdb(psdb) as database,
+        api.open_source(capture) as source,
+        VerdictWriter(report, as_json=as_json) as writer,
+    ):
         writer.family = family or database.identity.family
         line = ProgressLine(f"{writer.family} verify", enabled=not as_json)
         writer.before_line = line
         with stop_on_interrupt() as started:
+            writer.label = source.label
             result = api.verify_psdb(
-                database, capture, family=family, plugin=plugin, package=package, workers=jobs,
+                database, source, family=family, plugin=plugin, package=package, workers=jobs,
                 limits=Limits(time_limit, memory_limit), on_verdict=writer, on_tick=line, on_start=started,
             )  # fmt: skip
         line.clear()

@@ -10,6 +10,7 @@ from types import TracebackType
 from msgspec import Struct
 
 from shaderkiln.databases.sodb import ObjectKind, StateObjectDatabase
+from shaderkiln.descriptions.direct3d12 import lowering
 from shaderkiln.descriptions.direct3d12.canonical import object_key
 from shaderkiln.descriptions.direct3d12.lowering import direct3d12_application
 from shaderkiln.descriptions.direct3d12.lowering_shaders import ShaderTranslations
@@ -25,6 +26,7 @@ from shaderkiln.descriptions.pipeline import Application, PipelineDescription, P
 from shaderkiln.errors import DamagedInputError, InvalidArgumentError, NotFoundError, ShaderkilnError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.keys import ObjectKey
+from shaderkiln.shaders.package import NAME, default_folder
 
 MAXIMUM_PARENTS = 64
 """Additions that grow one state object."""
@@ -43,6 +45,8 @@ class Entry(Struct, frozen=True):
     kind: PipelineKind
     cost: int
     version: int
+    damage: str = ""
+    """Why it cannot be loaded."""
 
 
 class StateObjectSource:
@@ -132,6 +136,10 @@ class StateObjectSource:
             self._entries = found
         return self._entries
 
+    def damaged(self) -> list[str]:
+        """What cannot be loaded, and why."""
+        return [entry.damage for entry in self.entries().values() if entry.damage]
+
     def pipelines(self) -> Iterator[tuple[PipelineKind, int]]:
         """Kind and name of every pipeline, in the order of the database."""
         for name, entry in self.entries().items():
@@ -172,14 +180,30 @@ class StateObjectSource:
             raise NotFoundError(f"{self.database.path}: no pipeline {name}")
         return entry.version
 
+    def label(self, name: str) -> str:
+        """What to call a pipeline before people: the object's key, and the name of its part where it has one."""
+        entry = self.entries().get(int(name, 16))
+        return name if entry is None else ": ".join(filter(None, (shown_key(entry.key), entry.name)))
+
+    @property
+    def depends_on(self) -> tuple[str, ...]:
+        """Other files whose change may change the pipelines: what translates shaders, and how descs are lowered."""
+        folder = default_folder()
+        package = folder / NAME
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent  # a translator that is added later changes it
+        code = Path(lowering.__file__).parent
+        names = [str(path) for path in (folder, package) if path.exists()]
+        return (*names, __file__, *map(str, sorted(code.glob("*.py"))))
+
     # Objects
 
     def _entries_of(self, key: bytes, kind: ObjectKind) -> Iterator[Entry]:
         try:
             version = self.database.find_object_version(key)
             parts = self._parts(key, kind)
-        except ShaderkilnError:
-            yield Entry(key, kind, 0, "", "graphics", 0, 1)
+        except ShaderkilnError as error:
+            yield Entry(key, kind, 0, "", "graphics", 0, 1, str(error))
             return
         for index, part in enumerate(parts):
             yield Entry(key, kind, index, part.name, part.kind, self._loaded_cost, version)

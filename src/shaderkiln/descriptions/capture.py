@@ -130,6 +130,15 @@ class Capture:
 
     # Applications
 
+    @property
+    def depends_on(self) -> tuple[str, ...]:
+        """Other files whose change may change the pipelines: none."""
+        return ()
+
+    def label(self, name: str) -> str:
+        """What to call a pipeline before people: its name."""
+        return name
+
     def application_of(self, kind: PipelineKind, hash: int) -> Application:
         """The first application that has a link to the pipeline; ``application`` if none has."""
         if self._applications is None:
