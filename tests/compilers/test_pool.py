@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -182,3 +183,43 @@ def test_closing_a_busy_pool_ends_its_workers(log: Path) -> None:
     ((pid, _),) = log_lines(log, "start")
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_time_in_which_everything_stood_still_counts_against_no_pipeline(log: Path) -> None:
+    """As when a container is frozen, or a terminal stops the program: pool and worker stop, and go on together."""
+    pool = toys(workers=1, limits=Limits(seconds=3.0))
+
+    def tasks() -> Iterator[Task | None]:
+        yield task(1, "slow 2.0")
+        while not log_lines(log, "compile"):
+            yield None
+        worker = int(log_lines(log, "compile")[0][0])
+        os.kill(worker, signal.SIGSTOP)
+        time.sleep(4.0)
+        os.kill(worker, signal.SIGCONT)
+
+    assert isinstance(dict(_named(pool, tasks()))["1"], Compiled)
+
+
+def test_a_worker_that_was_killed_from_outside_is_no_proof(log: Path) -> None:
+    def tasks() -> Iterator[Task | None]:
+        yield task(1, "slow 1.0")
+        while not log_lines(log, "compile"):
+            yield None
+        os.kill(int(log_lines(log, "compile")[0][0]), signal.SIGKILL)
+
+    assert isinstance(dict(_named(toys(workers=1), tasks()))["1"], Compiled)
+    assert len(log_lines(log, "compile")) == 2
+
+
+def test_who_is_killed_twice_is_blamed(log: Path) -> None:
+    results = run(toys(workers=1), task(1, "crash SIGKILL"))
+    assert isinstance(results["1"], Death)
+    assert results["1"].signal == "SIGKILL"
+    assert len(log_lines(log, "compile")) == 2
+
+
+def _named(pool: WorkerPool, tasks: Iterator[Task | None]) -> Iterator[tuple[str, Result]]:
+    with pool:
+        for task, result in pool.run(tasks):
+            yield task.description.name[-1], result

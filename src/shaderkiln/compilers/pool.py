@@ -38,6 +38,10 @@ PREFETCH = 2
 """Requests sent to a worker at once, so that it never waits for the parent."""
 MEMORY_INTERVAL = 0.2
 """Seconds between two looks at the workers' memory."""
+STANDSTILL_SECONDS = 2.0
+"""A pool that did not run for longer than that was stopped, perhaps with its workers; that time counts against no pipeline."""
+FROM_OUTSIDE = frozenset({"SIGKILL", "SIGTERM", "SIGHUP"})
+"""Signals that somebody else sends: the system that runs out of memory, or a person."""
 START_SECONDS = 60.0
 """Time that a worker has for opening its device."""
 START_ATTEMPTS = 3
@@ -97,7 +101,8 @@ class WorkerPool:
     """Runs tasks on up to ``workers`` processes, which are started when there is work and not before.
 
     A pipeline that kills a worker, or is in hand when the worker has taken too much memory, is tried once more, alone in a new
-    process, if the worker had other pipelines before: nothing is blamed for what an earlier pipeline did.
+    process, if the worker had other pipelines before, or got a signal from outside: nothing is blamed for what an earlier pipeline
+    or somebody else did.
     """
 
     def __init__(
@@ -124,6 +129,7 @@ class WorkerPool:
         self._start_failures = 0
         self._stopping = False
         self._memory_checked = 0.0
+        self._looked = 0.0
 
     def __enter__(self) -> WorkerPool:
         return self
@@ -148,6 +154,7 @@ class WorkerPool:
         """
         again: deque[Task] = deque()
         exhausted = False
+        self._looked = time.monotonic()
         while True:
             while not self._stopping and (slot := self._free_slot(again)):
                 task = again.popleft() if again else None if exhausted else next(tasks, _END)
@@ -313,13 +320,20 @@ class WorkerPool:
         blamed, others = waiting[0], waiting[1:]
         again.extendleft(reversed(others))
         outcome = slot.killed_for or Outcome.CRASHED
-        if outcome is not Outcome.TIMED_OUT and slot.completed and not blamed.alone:
+        doubtful = slot.completed or (slot.killed_for is None and signal in FROM_OUTSIDE)
+        if outcome is not Outcome.TIMED_OUT and doubtful and not blamed.alone:
             again.appendleft(structs.replace(blamed, alone=True))
             return
         yield blamed, Death(outcome, signal, output, time.monotonic() - slot.in_hand_since)
 
     def _enforce_limits(self) -> None:
         now = time.monotonic()
+        passed = now - self._looked
+        self._looked = now
+        if passed > STANDSTILL_SECONDS:
+            for slot in self._slots:
+                slot.started += passed
+                slot.in_hand_since = min(slot.in_hand_since + passed, now)
         for slot in self._slots:
             if slot.queue and slot.killed_for is None and now >= self._deadline(slot):
                 slot.killed_for = Outcome.TIMED_OUT
