@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from job_support import groups, log_lines, name, write_capture
-from toy_plugin import Kiln
+from toy_plugin import KILN, Kiln
 
 from shaderkiln.databases.psdb import Psdb
 
@@ -289,3 +289,13 @@ def test_limits_are_those_of_the_command_line(kiln: Kiln, tmp_path: Path) -> Non
     assert "1 compiled, 1 timed-out, 1 out-of-memory" in done.stdout
     for value in ("0", "x", "4T", "-1G", "", "G"):
         assert kiln("compile", capture, "-f", "toy-one", "--memory-limit", value).returncode == 2
+
+
+@pytest.mark.parametrize("closed", [(0, 1, 2), (0,), (1, 2), (2,)])
+def test_standard_streams_that_are_closed_are_nobody_elses(kiln: Kiln, closed: tuple[int, ...]) -> None:
+    """A socket or a database that gets the number of a standard stream would lose it in the worker, or get what is printed."""
+    write_capture(kiln.folder / "game.foz", ["code a", "code b"])
+    command = " ".join([*KILN, "compile game.foz -f toy-one -o out.psdb", *(f"{number}>&-" for number in closed)])
+    done = subprocess.run(["sh", "-c", command], cwd=kiln.folder, env=kiln.environment, timeout=60)
+    assert done.returncode == 0
+    assert len(groups(kiln.folder / "out.psdb")) == 2

@@ -99,6 +99,7 @@ PROBLEMS = [
     (4, "it has toy-one and toy-two", ("compile", "game.foz", "-f", "toy-six", "--plugin", "toy")),
     (4, "kiln drivers add", ("families", "--family", "nonsense")),
     # the command line: 2
+    (2, "nan is no number of seconds", ("compile", "game.foz", "-f", "toy-one", "--time-limit", "nan")),
     (2, "Missing option", ("compile", "game.foz")),
     (2, "No such command", ("bake",)),
     (2, "the output once", ("compile", "game.foz", "a.psdb", "-f", "toy-one", "-o", "b.psdb")),

@@ -569,3 +569,11 @@ def test_replace_makes_a_damaged_database_anew(tmp_path: Path) -> None:
         builder.finish()
     with Psdb.open(path) as database:
         assert database.find(values[0].key) == values[0].data
+
+
+@pytest.mark.parametrize("name", ["a.psdb.finishing", "a.psdb.lock"])
+def test_a_folder_in_the_place_of_a_file_beside_is_an_output_that_cannot_be_written(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(DatabaseWriteError, match=name):
+        PsdbBuilder(tmp_path / "a.psdb", compiler(), APPLICATION)
+    assert [path.name for path in tmp_path.iterdir()] == [name]

@@ -31,6 +31,13 @@ def parse_size(_context: click.Context, _parameter: click.Parameter, value: str)
     return int(number) * factor
 
 
+def refuse_nan(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
+    """No number is smaller or larger than that, so that no range keeps it out."""
+    if value != value:
+        raise click.BadParameter("nan is no number of seconds")
+    return value
+
+
 def parse_abi(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
     """``25.0.7.0``, as ``kiln families`` shows it, or one number."""
     if value is None:
@@ -50,7 +57,12 @@ def job_options(function: Any) -> Any:
         [
             click.option("-j", "--jobs", type=click.IntRange(1), help="Worker processes; default: one for each processor."),
             click.option(
-                "--time-limit", type=click.FloatRange(0.1), default=120.0, show_default=True, help="Seconds for one pipeline."
+                "--time-limit",
+                type=click.FloatRange(0.1),
+                default=120.0,
+                show_default=True,
+                callback=refuse_nan,
+                help="Seconds for one pipeline.",
             ),
             click.option("--memory-limit", callback=parse_size, default="4G", show_default=True, help="Memory of one worker."),
             click.option("--plugin", help="Compiler plugin; default: the first that has the family."),

@@ -86,6 +86,7 @@ def main() -> None:
     # Nothing here makes garbage in cycles worth looking for after every 700 objects.
     gc.set_threshold(50_000, 20, 20)
     arguments = sys.argv[1:]
+    open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets its number; it is no reason to fail.
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
@@ -98,6 +99,19 @@ def main() -> None:
         code = code or 1
     # Everything is written and closed; taking the interpreter apart object by object would only take time.
     os._exit(code)
+
+
+def open_standard_streams() -> None:
+    """Whoever starts us may have closed them: then sockets and databases would get their numbers, and lose them in a worker."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def run(arguments: list[str]) -> int:

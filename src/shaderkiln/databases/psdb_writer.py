@@ -45,7 +45,8 @@ class PsdbBuilder:
 
         Raises DatabaseBusyError while another builder is at work on ``path``, and CacheCorruptError, which lists the
         differences, where what is there was made for or by somebody else or is damaged; with ``replace`` that is thrown away
-        instead (a finished file only when ``finish`` replaces it).
+        instead (a finished file only when ``finish`` replaces it). DatabaseWriteError where files beside ``path`` cannot be made
+        or removed.
         """
         self.path = Path(path)
         self.identity = identity
@@ -69,6 +70,9 @@ class PsdbBuilder:
                 self._resume(replace)
             elif self._base is None:
                 raise AccessDeniedError(f"{self.path.parent}: the folder cannot be written to")
+        except OSError as error:
+            self.close()
+            raise DatabaseWriteError(f"{self.path}: cannot be written: {error.filename}: {error.strerror}") from error
         except BaseException:
             self.close()
             raise
