@@ -163,13 +163,18 @@ class Bench:
 
 
 def finished_psdb(
-    path: Path, device: Device, objects: Sequence[PipelineState | StateObject], application: ApplicationIdentity
+    path: Path,
+    device: Device,
+    objects: Sequence[PipelineState | StateObject],
+    application: ApplicationIdentity,
+    *,
+    parts: int | None = None,
 ) -> Path:
-    """A PSDB with groups of the objects' pipelines, as a compile job writes it."""
+    """A PSDB with groups of the objects' pipelines, or of the first ``parts`` of each, as a compile job writes it."""
     form = device.compiler.object_code_form
     with PsdbBuilder(path, device.compiler, application) as builder:
         for one in objects:
-            for part in one._parts:
+            for part in one._parts()[:parts]:
                 stored = device._creator.find(part, ())
                 assert stored is not None
                 key = ObjectKey(part.key)

@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from uuid import UUID
 
@@ -155,8 +157,7 @@ def test_a_state_object_that_is_only_partly_in_the_psdb_is_a_miss(toy: Bench) ->
     desc = text_state_object("one", "two")
     with toy.device(cache="builder") as builder:
         whole = builder.create_state_object(desc)
-        whole._parts = whole._parts[:1]
-        path = finished_psdb(toy.folder / "so.psdb", builder, [whole], GAME.identity)
+        path = finished_psdb(toy.folder / "so.psdb", builder, [whole], GAME.identity, parts=1)
     device = toy.device()
     session = device.create_shader_cache_session1(FileSessionDesc(path, READ_ONLY))
     assert device.create_state_object(desc.with_psdb(session)).source is ObjectSource.COMPILED
@@ -181,9 +182,48 @@ def test_additions_must_be_allowed_by_both(toy: Bench) -> None:
 
 def test_the_parts_of_an_object_have_keys_of_their_own(toy: Bench) -> None:
     created = toy.device().create_state_object(text_state_object("one", "two", "three"))
-    keys = [part.key for part in created._parts]
+    keys = [part.key for part in created._parts()]
     assert keys[0] == created.object_key and len(set(keys)) == 3
     assert keys[2] == part_key(created.object_key, 2)
+
+
+def test_collections_by_key_are_for_databases(toy: Bench) -> None:
+    by_key = d3d12.ExistingCollectionByKey(b"key")
+    inner = d3d12.StateObjectDesc(d3d12.StateObjectType.COLLECTION, (by_key,))
+    outer = d3d12.StateObjectDesc(d3d12.StateObjectType.COLLECTION, (d3d12.ExistingCollection(inner),))
+    for desc in (inner, outer):
+        with pytest.raises(InvalidArgumentError, match="by key"):
+            toy.device().create_state_object(desc)
+
+
+def compute_programs(name: str, factor: int) -> d3d12.StateObjectDesc:
+    """An executable with one compute program, to which more can be added."""
+    code = shader_stream(factor).cs
+    assert code is not None
+    builder = d3d12.StateObjectBuilder(d3d12.StateObjectType.EXECUTABLE)
+    builder.add(d3d12.StateObjectConfig(d3d12.StateObjectFlags.ALLOW_STATE_OBJECT_ADDITIONS))
+    builder.dxil_library(code, [d3d12.ExportDesc(f"{name}CS", "main")])
+    builder.generic_program(name, [f"{name}CS"])
+    return builder.build()
+
+
+@pytest.mark.driver
+@pytest.mark.spec("EP-09", "EP-10", "EP-11")
+def test_state_objects_of_a_real_driver_have_explicit_psdbs_of_their_own(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, real_family(), toy=False)
+    first, second = compute_programs("First", 3), compute_programs("Second", 5)
+    with bench.device(cache="builder") as builder:
+        base = builder.create_state_object(first)
+        grown = builder.add_to_state_object(second, base)
+        path = finished_psdb(tmp_path / "so.psdb", builder, [base, grown], GAME.identity)
+    device = bench.device()
+    session = device.create_shader_cache_session1(FileSessionDesc(path, READ_ONLY))
+    base = device.create_state_object(first.with_psdb(session))
+    assert base.source is ObjectSource.EXPLICIT_PSDB and base.session is session
+    assert device.add_to_state_object(second, base).source is ObjectSource.COMPILED
+    assert device.add_to_state_object(second.with_psdb(session, CREATE_ONLY), base).source is ObjectSource.EXPLICIT_PSDB
+    assert device.get_state_object_statistics().state_object_statistics == d3d12.CreateStateObjectStatistics(3, 1, 1, 0)
+    bench.close()
 
 
 # Drivers that misbehave
@@ -209,6 +249,21 @@ def test_a_worker_that_is_killed_is_replaced(toy: Bench, log: Path) -> None:
     assert created.recreate() is ObjectSource.LOCAL_CACHE
     assert device.create_pipeline_state(text_stream("two")).source is ObjectSource.COMPILED
     assert len(log_lines(log, "start")) == 2
+
+
+def test_a_long_compile_holds_up_no_other_thread(toy: Bench) -> None:
+    device = toy.device(workers=2)
+    for number in range(20):
+        device.create_pipeline_state(toy.stream(number))
+    slow = threading.Thread(target=device.create_pipeline_state, args=(text_stream("slow 3"),))
+    slow.start()
+    time.sleep(0.5)
+    started = time.monotonic()
+    for number in range(20):
+        device.create_pipeline_state(toy.stream(number))
+    assert time.monotonic() - started < 1.5
+    assert slow.is_alive()
+    slow.join()
 
 
 def test_a_refusal_and_a_time_limit_are_errors_of_the_object(toy: Bench) -> None:
@@ -412,7 +467,7 @@ def test_every_public_name_is_there_and_nothing_is_imported_before_it_is_used() 
 def test_the_version_of_a_group_does_not_matter_to_a_device(toy: Bench) -> None:
     with toy.device(cache="builder") as builder:
         created = builder.create_pipeline_state(toy.stream(1))
-        stored = builder._creator.find(created._parts[0], ())
+        stored = builder._creator.find(created._parts()[0], ())
         assert stored is not None
         path = toy.folder / "versions.psdb"
         with PsdbBuilder(path, builder.compiler, GAME.identity) as writer:

@@ -7,7 +7,8 @@ import threading
 import pytest
 from device_support import GAME, Bench, counts, game
 
-from shaderkiln.descriptions.direct3d12.enums import ShaderCacheSessionSubobjectFlags
+from shaderkiln.descriptions.direct3d12.enums import PipelineStateSubobjectType, ShaderCacheSessionSubobjectFlags
+from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.descriptions.direct3d12.psdb_subobject import ShaderCacheSessionSubobjectDesc
 from shaderkiln.direct3d12.application import ApplicationDesc
 from shaderkiln.direct3d12.features import Feature
@@ -106,6 +107,23 @@ def test_a_device_says_what_it_supports(bench: Bench) -> None:
     assert support.application_profile_version == bench.compiler.application_profile_version
     with pytest.raises(InvalidArgumentError):
         device.check_feature_support(7)  # type: ignore[call-overload]
+
+
+@pytest.mark.spec("EP-09")
+def test_a_stream_carries_the_psdb_as_subobject_30_with_session_and_flags(bench: Bench) -> None:
+    device = bench.device()
+    session = device.create_shader_cache_session1(FileSessionDesc(bench.psdb("game.psdb", [1]), READ_ONLY))
+    code = bench.stream(1).cs
+    assert code is not None
+    desc = ShaderCacheSessionSubobjectDesc(session, CREATE_ONLY)
+    stream = PipelineStateStream.from_subobjects(
+        [(PipelineStateSubobjectType.CS, code), (PipelineStateSubobjectType(30), desc)]
+    )
+    created = device.create_pipeline_state(stream)
+    assert created.source is ObjectSource.EXPLICIT_PSDB
+    assert created.desc.psdb is desc and created.session is None
+    # The PSDB takes no part in the key.
+    assert created.object_key == device.create_pipeline_state(bench.stream(1)).object_key
 
 
 @pytest.mark.spec("EP-11")

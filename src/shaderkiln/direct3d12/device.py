@@ -16,12 +16,17 @@ from shaderkiln.descriptions.direct3d12.canonical import object_key
 from shaderkiln.descriptions.direct3d12.enums import ShaderCacheSessionSubobjectFlags, StateObjectFlags
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.descriptions.direct3d12.psdb_subobject import ShaderCacheSessionSubobjectDesc, check_psdb
-from shaderkiln.descriptions.direct3d12.state_object import StateObjectDesc
+from shaderkiln.descriptions.direct3d12.state_object import (
+    CompilerExistingCollection,
+    ExistingCollection,
+    ExistingCollectionByKey,
+    StateObjectDesc,
+)
 from shaderkiln.descriptions.direct3d12.validation import validate
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription
 from shaderkiln.errors import InvalidArgumentError, NotFoundError, ShaderkilnError
 from shaderkiln.identity import ApplicationIdentity, CompilerIdentity
-from shaderkiln.keys import Value, ValueType
+from shaderkiln.keys import ObjectKey, Value, ValueType
 from shaderkiln.registration.explorer import Explorer
 from shaderkiln.registration.records import Scope
 from shaderkiln.sessions.control import CacheControlFlags, CacheKindFlags, ShaderCacheControl, process_control
@@ -192,9 +197,8 @@ class Device:
         validate(stream)
         key = object_key(stream)
         with _Attached(self, stream.psdb) as attached:
-            parts = parts_of(key, (self._lowering.pipeline_state(stream),))
-            source = self._create_parts(parts, attached.session)
-            created = PipelineState(self, stream, key, parts, source, attached.kept())
+            source = self._create_parts(self._pipeline_state_parts(stream, key), attached.session)
+            created = PipelineState(self, stream, key, source, attached.kept())
         self._pipeline_states.add(source)
         return created
 
@@ -221,17 +225,11 @@ class Device:
     def _create_state_object(self, desc: StateObjectDesc, base: StateObject | None) -> StateObject:
         self._check_open()
         validate(desc)
+        _refuse_collections_by_key(desc)
         key = object_key(desc, parent=None if base is None else base.object_key)
-        parents = []
-        ancestor = base
-        while ancestor is not None:
-            parents.append(ancestor.desc)
-            ancestor = ancestor.base
         with _Attached(self, desc.psdb) as attached:
-            parts = parts_of(key, self._lowering.state_object(desc, tuple(parents)))
-            source = self._create_parts(parts, attached.session)
-            created = StateObject(self, desc, key, parts, source, attached.kept())
-        created.base = base
+            source = self._create_parts(self._state_object_parts(desc, key, base), attached.session)
+            created = StateObject(self, desc, key, source, attached.kept(), base)
         self._state_objects.add(source)
         return created
 
@@ -253,6 +251,16 @@ class Device:
         self.close()
 
     # For objects
+
+    def _pipeline_state_parts(self, stream: PipelineStateStream, key: ObjectKey) -> tuple[Part, ...]:
+        return parts_of(key, (self._lowering.pipeline_state(stream),))
+
+    def _state_object_parts(self, desc: StateObjectDesc, key: ObjectKey, base: StateObject | None) -> tuple[Part, ...]:
+        parents = []
+        while base is not None:
+            parents.append(base.desc)
+            base = base.base
+        return parts_of(key, self._lowering.state_object(desc, tuple(parents)))
 
     def _create_parts(self, parts: tuple[Part, ...], session: ShaderCacheSession | None) -> ObjectSource:
         source = ObjectSource.DEFAULT_PSDB if session is None else ObjectSource.EXPLICIT_PSDB
@@ -287,6 +295,14 @@ class Device:
         if adapter != self.compiler:
             whose = "no device" if adapter is None else f"a device of {adapter.family} or another driver build"
             raise InvalidArgumentError(f"psdb.session: made by {whose}, not by one of {self.compiler.family}")
+
+
+def _refuse_collections_by_key(desc: StateObjectDesc) -> None:
+    if desc.of(ExistingCollectionByKey):
+        raise InvalidArgumentError("subobjects: a collection by key is for databases; a device needs ExistingCollection")
+    for subobject in desc.subobjects:
+        if isinstance(subobject, ExistingCollection | CompilerExistingCollection):
+            _refuse_collections_by_key(subobject.collection)
 
 
 _adapters: WeakKeyDictionary[ShaderCacheSession, CompilerIdentity] = WeakKeyDictionary()

@@ -1,4 +1,4 @@
-"""The driver of a device: worker processes with a thread of their own, which any thread may ask."""
+"""The driver of a device: worker processes with threads of their own, which any thread may ask."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.compilers.pool import Limits, Result, Task, WorkerPool
@@ -19,14 +19,19 @@ _Queue = SimpleQueue["tuple[Task, Future[Result]] | None"]
 
 
 class DriverThread:
-    """Starts nothing before the first request. A worker that has ended is replaced by a new one at the next request."""
+    """Lanes, each a thread with one worker process, that take requests from one queue.
+
+    Nothing is started before the first request, and another lane only when all are busy. A worker that has ended is replaced by a
+    new one at the next request.
+    """
 
     def __init__(self, compiler: FamilyCompiler, *, workers: int, limits: Limits | None = None) -> None:
         self._compiler = compiler
-        self._workers = workers
+        self._workers = max(1, workers)
         self._limits = limits
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._lanes: list[threading.Thread] = []
+        self._outstanding = 0
         self._queue: _Queue = SimpleQueue()
         self._closed = False
 
@@ -41,15 +46,15 @@ class DriverThread:
         with self._lock:
             if self._closed:
                 raise InvalidArgumentError("the device is closed")
-            if self._thread is None:
-                # A worker ends with the thread that started it, so it must not be the caller's.
-                self._thread = threading.Thread(
-                    target=_serve, args=(self._compiler, self._workers, self._limits, self._queue), daemon=True
-                )
-                self._thread.start()
-                weakref.finalize(self, self._queue.put, None)
+            self._outstanding += 1
+            if len(self._lanes) < min(self._outstanding, self._workers):
+                self._start_lane()
             self._queue.put((Task(description, key, request), future))
-        return future.result()
+        try:
+            return future.result()
+        finally:
+            with self._lock:
+                self._outstanding -= 1
 
     def close(self) -> None:
         """End the workers when what was asked for is done; may be called again."""
@@ -57,32 +62,33 @@ class DriverThread:
             if self._closed:
                 return
             self._closed = True
-            thread = self._thread
-            self._queue.put(None)
-        if thread is not None:
-            thread.join()
+            for _ in self._lanes:
+                self._queue.put(None)
+        for lane in self._lanes:
+            lane.join()
+
+    def _start_lane(self) -> None:
+        # A worker ends with the thread that started it, so it must not be the caller's.
+        lane = threading.Thread(target=_serve, args=(self._compiler, self._limits, self._queue), daemon=True)
+        lane.start()
+        self._lanes.append(lane)
+        weakref.finalize(self, self._queue.put, None)
 
 
-def _serve(compiler: FamilyCompiler, workers: int, limits: Limits | None, queue: _Queue) -> None:
-    # By the request's own function, which a second try of the pool keeps.
-    waiting: dict[int, tuple[Task, Future[Result]]] = {}
+def _serve(compiler: FamilyCompiler, limits: Limits | None, queue: _Queue) -> None:
+    in_hand: tuple[Task, Future[Result]] | None = None
     ended = False
 
     def tasks(first: tuple[Task, Future[Result]]) -> Iterator[Task | None]:
-        nonlocal ended
-        waiting[id(first[0].request)] = first
-        yield first[0]
-        while True:
-            try:
-                item = queue.get(block=not waiting)
-            except Empty:
-                yield None
-                continue
-            if item is None:
-                ended = True
-                return
-            waiting[id(item[0].request)] = item
+        nonlocal in_hand, ended
+        item: tuple[Task, Future[Result]] | None = first
+        while item is not None:
+            in_hand = item
             yield item[0]
+            while in_hand is not None:
+                yield None
+            item = queue.get()
+        ended = True
 
     while not ended:
         # Nothing is started, and no command of a worker made, before it is needed.
@@ -93,18 +99,21 @@ def _serve(compiler: FamilyCompiler, workers: int, limits: Limits | None, queue:
             with WorkerPool(
                 compiler.worker_command(),
                 Open(compiler.identity.features),
-                workers=workers,
+                workers=1,
                 limits=limits,
                 on_open=lambda opened: _check(compiler, opened),
             ) as pool:
-                for task, result in pool.run(tasks(item)):
-                    waiting.pop(id(task.request))[1].set_result(result)
+                for _, result in pool.run(tasks(item)):
+                    assert in_hand is not None
+                    (_, future), in_hand = in_hand, None
+                    future.set_result(result)
         except BaseException as error:
             # Whatever it is, nobody may wait for ever.
-            code = error.code if isinstance(error, DriverError) else None
-            for _, future in waiting.values():
+            _, future = in_hand or item
+            in_hand = None
+            if not future.done():
+                code = error.code if isinstance(error, DriverError) else None
                 future.set_exception(DriverError(str(error) or type(error).__name__, code=code))
-            waiting.clear()
 
 
 def _check(compiler: FamilyCompiler, opened: Opened) -> None:

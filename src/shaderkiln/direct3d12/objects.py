@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _Desc = TypeVar("_Desc", PipelineStateStream, StateObjectDesc)
 
 
-class DeviceObject(Generic[_Desc]):
+class DeviceObject(ABC, Generic[_Desc]):
     """What both kinds share.
 
     With the flag NONE an object keeps its explicit PSDB session open, as long as the object lives; with CREATE_ONLY it lets go of
@@ -30,7 +31,6 @@ class DeviceObject(Generic[_Desc]):
         device: Device,
         desc: _Desc,
         object_key: ObjectKey,
-        parts: tuple[Part, ...],
         source: ObjectSource,
         reference: SessionReference | None,
     ) -> None:
@@ -40,7 +40,6 @@ class DeviceObject(Generic[_Desc]):
         """Digest of everything that decides what is compiled; the PSDB subobject takes no part."""
         self.source = source
         """Where its object code was found when it was created."""
-        self._parts = parts
         self._reference = reference
 
     @property
@@ -54,7 +53,7 @@ class DeviceObject(Generic[_Desc]):
         A later lookup: the session that the object has kept is asked, or the default PSDB if there is one and it has kept none;
         then the local cache, then the compiler. It does not count in the statistics. Raises as creation does.
         """
-        return self.device._create_parts(self._parts, self.session)
+        return self.device._create_parts(self._parts(), self.session)
 
     def store_into(self, session: ShaderCacheSession) -> None:
         """Store the object code into a session, so that the session can serve as this object's explicit PSDB.
@@ -62,15 +61,35 @@ class DeviceObject(Generic[_Desc]):
         What the session has of it already stays. Raises NotFoundError where no cache has the object code any more (or the driver
         gives none), and as ``store_value1``.
         """
-        self.device._store_parts(self._parts, self.session, session)
+        self.device._store_parts(self._parts(), self.session, session)
+
+    @abstractmethod
+    def _parts(self) -> tuple[Part, ...]:
+        """The pipelines for the driver, made again: shaders as SPIR-V would be most of what an object holds."""
 
 
 class PipelineState(DeviceObject[PipelineStateStream]):
     """A graphics, compute or mesh pipeline state."""
 
+    def _parts(self) -> tuple[Part, ...]:
+        return self.device._pipeline_state_parts(self.desc, self.object_key)
+
 
 class StateObject(DeviceObject[StateObjectDesc]):
     """A collection, ray tracing pipeline or executable, or one that has grown by an addition."""
 
-    base: StateObject | None = None
-    """What ``add_to_state_object`` has grown it from."""
+    def __init__(
+        self,
+        device: Device,
+        desc: StateObjectDesc,
+        object_key: ObjectKey,
+        source: ObjectSource,
+        reference: SessionReference | None,
+        base: StateObject | None = None,
+    ) -> None:
+        super().__init__(device, desc, object_key, source, reference)
+        self.base = base
+        """What ``add_to_state_object`` has grown it from, or None."""
+
+    def _parts(self) -> tuple[Part, ...]:
+        return self.device._state_object_parts(self.desc, self.object_key, self.base)
