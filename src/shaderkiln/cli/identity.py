@@ -13,7 +13,12 @@ from shaderkiln.cli.output import PATH, echo, json_option, write_json
 
 @click.group("identity")
 def identity_group() -> None:
-    """Set or show whose pipelines a state object database holds."""
+    """Set or show whose pipelines a state object database holds.
+
+    \b
+    Example:
+      kiln identity show game.sodb
+    """
 
 
 @identity_group.command("set")
@@ -58,7 +63,12 @@ def set_command(database: Path, as_json: bool, **given: str | None) -> None:
 @click.argument("database", type=PATH)
 @json_option
 def show_command(database: Path, as_json: bool) -> None:
-    """Show whose pipelines DATABASE (.sodb) holds."""
+    """Show whose pipelines DATABASE (.sodb) holds.
+
+    \b
+    Example:
+      kiln identity show game.sodb
+    """
     from shaderkiln.databases.sodb import StateObjectDatabase
 
     with StateObjectDatabase.open(database) as opened:

@@ -133,7 +133,12 @@ class _Lowering:
                 found[stage] = made
                 if output.elements and stage == last and made.was_spirv:
                     self.reasons.add("stream_output", "stream_output: a SPIR-V shader says itself what is captured")
-        self.reasons.check()
+        if len(found) < len(self.codes):
+            if kind_of(self.full) == "graphics":
+                # The other reasons belong into the same report.
+                state.color_blend(self.full, self.reasons)
+                state.rendering(self.full, self.reasons)
+            self.reasons.check()
         return found
 
     def _stream_output(self) -> StreamOutput:
