@@ -15,6 +15,7 @@ _NAMES = {
         "Feature FeatureDataExplicitPsdbs FeatureDataShaderCache FeatureDataShaderCacheAbiSupport"
     ),
     "shaderkiln.direct3d12.objects": "PipelineState StateObject",
+    "shaderkiln.direct3d12.pipeline_library": "PipelineLibrary",
     "shaderkiln.direct3d12.statistics": "CreateStateObjectStatistics ObjectSource StateObjectStatistics",
     "shaderkiln.keys": "ValueType",
     "shaderkiln.sessions": (

@@ -135,24 +135,28 @@ class ObjectCreator:
     def _try(self, part: Part, session: ShaderCacheSession) -> _Answer:
         """Create the part from a session, with compiling forbidden."""
         stored, answer = self._look_up(part, session)
+        name = type(session).__name__
         if stored is None:
-            name = type(session).__name__
             self._debug.write(Severity.INFO, "object-miss", f"{name}: no object {part.key.hex()} ({part.description.name})")
             return answer
+        return _Answer.HIT if self.load(part, stored, name) else _Answer.REFUSED
+
+    def load(self, part: Part, stored: StoredObject, whence: str) -> bool:
+        """Create the part from what is stored, with compiling forbidden; False, with a debug message, where that does not do."""
         digest = hashlib.sha256(repr((bytes(part.key), stored.group.value_keys)).encode()).digest()
         if digest in self._fatal_stored:
-            return _Answer.REFUSED
+            return False
         result = self._recreate(part, stored)
         if (isinstance(result, Recreated) and result.hit) or (isinstance(result, Compiled) and not result.values):
-            return _Answer.HIT
+            return True
         if isinstance(result, Death):
             self._fatal_stored.add(digest)
             why = death_text(result.outcome, result.signal, self._compiler.identity.driver_build) + " while it was loaded"
         else:
             why = f"{result.code}: {result.message}" if isinstance(result, Failed) else "the driver would have to compile it"
-        text = f"{type(session).__name__}: object code of object {part.key.hex()} is not used: {why}"
+        text = f"{whence}: object code of object {part.key.hex()} is not used: {why}"
         self._debug.write(Severity.WARNING, "object-code-refused", text)
-        return _Answer.REFUSED
+        return False
 
     def _recreate(self, part: Part, stored: StoredObject) -> Result:
         pipeline = part.description.create_info

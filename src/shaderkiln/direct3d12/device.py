@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Protocol, overload
+from typing import TYPE_CHECKING, Literal, Protocol, overload
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -24,7 +24,7 @@ from shaderkiln.descriptions.direct3d12.state_object import (
 )
 from shaderkiln.descriptions.direct3d12.validation import validate
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription
-from shaderkiln.errors import InvalidArgumentError, NotFoundError, ShaderkilnError
+from shaderkiln.errors import InvalidArgumentError, NotFoundError, ShaderkilnError, UnsupportedError
 from shaderkiln.identity import ApplicationIdentity, CompilerIdentity
 from shaderkiln.keys import ObjectKey, Value, ValueType
 from shaderkiln.registration.explorer import Explorer
@@ -50,7 +50,10 @@ from .features import (
 from .local_cache import LocalCache
 from .objects import PipelineState, StateObject
 from .statistics import CreationCounter, ObjectSource, StateObjectStatistics
-from .stored_objects import store_object
+from .stored_objects import StoredObject, store_object
+
+if TYPE_CHECKING:
+    from .pipeline_library import PipelineLibrary
 
 WORKERS = min(4, len(os.sched_getaffinity(0)))
 
@@ -202,6 +205,18 @@ class Device:
         self._pipeline_states.add(source)
         return created
 
+    def create_pipeline_library(self, blob: bytes = b"") -> PipelineLibrary:
+        """An empty library of pipeline states, or the one that ``PipelineLibrary.serialize`` gave. Raises as PipelineLibrary.
+
+        Raises UnsupportedError where the driver takes no stored object code.
+        """
+        from .pipeline_library import PipelineLibrary
+
+        self._check_open()
+        if not self._creator.stores_object_code:
+            raise UnsupportedError("the driver takes no stored object code, so there are no pipeline libraries")
+        return PipelineLibrary(self, blob)
+
     def create_state_object(self, desc: StateObjectDesc) -> StateObject:
         """Create a state object. Raises as ``create_pipeline_state``."""
         return self._create_state_object(desc, None)
@@ -267,12 +282,34 @@ class Device:
         psdb = self._default_session() if session is None else session
         return combined([self._creator.create(part, psdb, source) for part in parts])
 
-    def _store_parts(self, parts: tuple[Part, ...], session: ShaderCacheSession | None, target: ShaderCacheSession) -> None:
-        self._check_session(target)
+    def _create_from_library(self, stream: PipelineStateStream, stored: StoredObject) -> PipelineState:
+        self._check_open()
+        validate(stream)
+        key = object_key(stream)
+        if key != stored.group.object_key:
+            raise InvalidArgumentError("stream: the library has another pipeline state of that name")
+        with _Attached(self, stream.psdb) as attached:
+            parts = self._pipeline_state_parts(stream, key)
+            if self._creator.load(parts[0], stored, "PipelineLibrary"):
+                source = ObjectSource.LIBRARY
+            else:
+                source = self._create_parts(parts, attached.session)
+            created = PipelineState(self, stream, key, source, attached.kept())
+        self._pipeline_states.add(source)
+        return created
+
+    def _find_parts(self, parts: tuple[Part, ...], session: ShaderCacheSession | None) -> tuple[StoredObject, ...]:
+        found = []
         for part in parts:
             stored = self._creator.find(part, (session, self._default_session()))
             if stored is None:
                 raise NotFoundError(f"no cache has the object code of object {part.key.hex()}")
+            found.append(stored)
+        return tuple(found)
+
+    def _store(self, objects: tuple[StoredObject, ...], target: ShaderCacheSession) -> None:
+        self._check_session(target)
+        for stored in objects:
             pairs = zip(stored.group.value_keys, stored.values, strict=True)
             values = tuple(Value(key, ValueType.OBJECT_CODE, data) for key, (_, data) in pairs)
             store_object(target, stored.group, values, self.compiler)

@@ -15,6 +15,7 @@ from .statistics import ObjectSource
 if TYPE_CHECKING:
     from .creation import Part
     from .device import Device
+    from .stored_objects import StoredObject
 
 _Desc = TypeVar("_Desc", PipelineStateStream, StateObjectDesc)
 
@@ -61,7 +62,10 @@ class DeviceObject(ABC, Generic[_Desc]):
         What the session has of it already stays. Raises NotFoundError where no cache has the object code any more (or the driver
         gives none), and as ``store_value1``.
         """
-        self.device._store_parts(self._parts(), self.session, session)
+        self.device._store(self._stored(), session)
+
+    def _stored(self) -> tuple[StoredObject, ...]:
+        return self.device._find_parts(self._parts(), self.session)
 
     @abstractmethod
     def _parts(self) -> tuple[Part, ...]:

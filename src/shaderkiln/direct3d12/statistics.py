@@ -13,6 +13,8 @@ class ObjectSource(StrEnum):
     EXPLICIT_PSDB = "explicit-psdb"
     DEFAULT_PSDB = "default-psdb"
     LOCAL_CACHE = "local-cache"
+    LIBRARY = "library"
+    """A pipeline library of the application."""
     COMPILED = "compiled"
     UNKNOWN = "unknown"
     """No cache was asked: the driver gives no object code, or the object has none of its own."""
@@ -58,7 +60,7 @@ class CreationCounter:
             if source is ObjectSource.UNKNOWN:
                 self._unknown += 1
                 return
-            self._psdb_missed += source in (ObjectSource.LOCAL_CACHE, ObjectSource.COMPILED)
+            self._psdb_missed += source not in (ObjectSource.EXPLICIT_PSDB, ObjectSource.DEFAULT_PSDB)
             self._total_missed += source is ObjectSource.COMPILED
 
     def snapshot(self) -> CreateStateObjectStatistics:
