@@ -111,7 +111,8 @@ _STATE_COLUMNS = (
 _TYPES: dict[str, type] = {"i": int, "s": str, "b": bytes}
 _COLUMN_TYPES = {"compiler": "siiisisisibbssi", "application": "ssisi", "state": "iiiiiib"}
 GROUP_COLUMNS = "object_key, version, kind, name, value_keys, checksum"
-LATEST_GROUP = f"SELECT {GROUP_COLUMNS} FROM groups WHERE object_key = ? ORDER BY version < 0 DESC, version DESC LIMIT 1"  # unsigned numbers
+# Versions are unsigned numbers, so the negative ones are the greatest.
+LATEST_GROUP = f"SELECT {GROUP_COLUMNS} FROM groups WHERE object_key = ? ORDER BY version < 0 DESC, version DESC LIMIT 1"
 POISON_COLUMNS = "object_key, kind, name, outcome, signal, driver_build, detail, checksum"
 
 

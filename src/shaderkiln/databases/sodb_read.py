@@ -77,6 +77,7 @@ MAXIMUM_LIST: Final = 1 << 16
 """Members of one list; no description has nearly as many."""
 _T = enums.StateSubobjectType
 _S = TypeVar("_S", bound=Struct)
+_V = TypeVar("_V")
 Row = dict[str, Any]
 
 
@@ -94,9 +95,10 @@ class Reader:
         row = self._columns("pipeline_states", key)
         root_signature = row["RootSignature"]
         stages = {stage: row[f"ByteCode_{stage.rstrip('_').upper()}"] for stage in STAGES}
+        codes: dict[str, Any] = {stage: None if code is None else self._bytecode(code) for stage, code in stages.items()}
         return PipelineStateStream(
             serialized_root_signature=None if root_signature is None else self._root_signature(root_signature),
-            **{stage: None if code is None else self._bytecode(code) for stage, code in stages.items()},
+            **codes,
             **self._states("pipeline_states", row),
         )
 
@@ -360,11 +362,13 @@ class Reader:
 
         return self._once(table, key, read)
 
-    def _once(self, table: str, key: bytes, read: Callable[[bytes], Any]) -> Any:
+    def _once(self, table: str, key: bytes, read: Callable[[bytes], _V]) -> _V:
         known = (table, key)
         if known not in self._known:
             self._known[known] = read(key)
-        return self._known[known]
+        # A table's rows are read in one way only.
+        value: _V = self._known[known]
+        return value
 
     def _columns(self, table: str, key: object) -> Row:
         """The columns of a row by name."""
