@@ -577,3 +577,38 @@ def test_a_folder_in_the_place_of_a_file_beside_is_an_output_that_cannot_be_writ
     with pytest.raises(DatabaseWriteError, match=name):
         PsdbBuilder(tmp_path / "a.psdb", compiler(), APPLICATION)
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_healing_makes_only_what_is_damaged_again(tmp_path: Path) -> None:
+    path = build(tmp_path / "game.psdb", range(12))
+    whole = path.read_bytes()
+    group, values = make(3)
+    data = bytearray(whole)
+    data[data.index(values[0].data)] ^= 1
+    path.write_bytes(data)
+    with PsdbBuilder(path, compiler(), APPLICATION, heal=True) as builder:
+        # Values with equal bytes share one payload, and its damage.
+        damaged = {value.key for n in range(12) for value in make(n)[1] if value.data == values[0].data}
+        assert {damage.key for damage in builder.damage} == damaged
+        missing = [n for n in range(12) if not builder.has_group(make(n)[0].object_key, make(n)[0].version)]
+        assert missing == [n for n in range(12) if damaged & set(make(n)[0].value_keys)]
+        for number in missing:
+            builder.add(*make(number))
+        assert builder.has_group(group.object_key, group.version)
+        builder.finish()
+    assert path.read_bytes() == whole
+
+
+def test_damage_that_nothing_was_compiled_for_is_dropped_not_carried_over(tmp_path: Path) -> None:
+    path = build(tmp_path / "game.psdb", range(12))
+    _, values = make(3)
+    data = bytearray(path.read_bytes())
+    data[data.index(values[0].data)] ^= 1
+    path.write_bytes(data)
+    with PsdbBuilder(path, compiler(), APPLICATION, heal=True) as builder:
+        builder.add(*make(40))
+        builder.finish()
+    with Psdb.open(path) as database:
+        assert not list(database.verify())
+        assert not database.exists(values[0].key)
+        assert database.group_or_none(make(40)[0].object_key, make(40)[0].version) is not None

@@ -182,7 +182,7 @@ class CompileJob:
         started = time.monotonic()
         identity = self._compiler.identity
         with (
-            PsdbBuilder(self._path, identity, self._application, replace=self._options.replace) as builder,
+            PsdbBuilder(self._path, identity, self._application, replace=self._options.replace, heal=True) as builder,
             WorkerPool(
                 self._compiler.worker_command(),
                 Open(identity.features),

@@ -19,7 +19,15 @@ from ..keys import Group, ObjectKey, Value, ValueKey, ValueType
 from . import psdb_schema as schema
 from .psdb_lock import FileLock
 from .psdb_reader import Psdb, connect
-from .psdb_records import DamagedValueError, DatabaseBusyError, DatabaseWriteError, GroupDifference, Poison, ValueDifference
+from .psdb_records import (
+    Damage,
+    DamagedValueError,
+    DatabaseBusyError,
+    DatabaseWriteError,
+    GroupDifference,
+    Poison,
+    ValueDifference,
+)
 
 _BATCH_BYTES = 32 << 20
 _BATCH_GROUPS = 200
@@ -39,9 +47,16 @@ class PsdbBuilder:
     """
 
     def __init__(
-        self, path: Path | str, identity: CompilerIdentity, application: ApplicationIdentity, *, replace: bool = False
+        self,
+        path: Path | str,
+        identity: CompilerIdentity,
+        application: ApplicationIdentity,
+        *,
+        replace: bool = False,
+        heal: bool = False,
     ) -> None:
-        """Open for building.
+        """Open for building. With ``heal`` every value of the finished file is read, and groups that have damaged ones count as
+        not stored, so that they are made again.
 
         Raises DatabaseBusyError while another builder is at work on ``path``, and CacheCorruptError, which lists the
         differences, where what is there was made for or by somebody else or is damaged; with ``replace`` that is thrown away
@@ -58,13 +73,16 @@ class PsdbBuilder:
         self._finishing_path = self._beside(".finishing")
         self._connection: apsw.Connection | None = None
         self._base: Psdb | None = None
+        self.damage: tuple[Damage, ...] = ()
+        """What ``heal`` found in the finished file."""
+        self._damaged: frozenset[bytes] = frozenset()
         self._pending_groups = 0
         self._pending_bytes = 0
         self._closed = False
         self._lock = FileLock(self._beside(".lock"))
         self._writable = self._lock.take()
         try:
-            self._base = self._open_base(replace)
+            self._base = self._open_base(replace, heal)
             if self._writable:
                 self._finishing_path.unlink(missing_ok=True)
                 self._resume(replace)
@@ -140,7 +158,7 @@ class PsdbBuilder:
 
     def has_group(self, object_key: ObjectKey, version: int) -> bool:
         """Whether that group is stored, in the finished file or since."""
-        if self._base is not None and self._base.group_or_none(object_key, version) is not None:
+        if self._base_group(object_key, version) is not None:
             return True
         query = "SELECT 1 FROM groups WHERE object_key = ? AND version = ?"
         return self._select(query, object_key, schema.signed(version)) is not None
@@ -149,11 +167,11 @@ class PsdbBuilder:
         """Whether a value of that type is stored under the key, in the finished file or since."""
         if self._select("SELECT 1 FROM entries WHERE key = ? AND type = ?", key, int(type)) is not None:
             return True
-        return self._base is not None and type in self._base.types(key)
+        return self._base is not None and bytes(key) not in self._damaged and type in self._base.types(key)
 
     def value_keys(self, object_key: ObjectKey, version: int) -> tuple[ValueKey, ...]:
         """The value keys of a stored group in their order; raises NotFoundError where it is not stored."""
-        group = self._base.group_or_none(object_key, version) if self._base is not None else None
+        group = self._base_group(object_key, version)
         if group is None:
             query = f"SELECT {schema.GROUP_COLUMNS} FROM groups WHERE object_key = ? AND version = ?"
             row = self._select(query, object_key, schema.signed(version))
@@ -235,14 +253,19 @@ class PsdbBuilder:
     def _beside(self, suffix: str) -> Path:
         return self.path.with_name(self.path.name + suffix)
 
-    def _open_base(self, replace: bool) -> Psdb | None:
+    def _open_base(self, replace: bool, heal: bool) -> Psdb | None:
         base = None
         try:
             # No index in memory: what a build needs must not grow with what is stored.
             base = Psdb.open(self.path, index_limit=0)
             self._compare(self.path, base.identity, base.application)
-            if replace and (damage := next(base.verify(), None)) is not None:
-                raise CacheCorruptError(f"{self.path}: {damage}")
+            if heal or replace:
+                self.damage = tuple(base.verify())
+                values = {bytes(damage.key) for damage in self.damage if damage.subject == "value" and damage.key is not None}
+                self._damaged = frozenset(values)
+                # Damage of the tables themselves cannot be worked around; what a value's bytes lack, one compile brings back.
+                if self.damage and (replace or len(values) < len(self.damage)):
+                    raise CacheCorruptError(f"{self.path}: {self.damage[0]}")
         except NotFoundError:
             return None
         except CacheCorruptError:
@@ -349,7 +372,12 @@ class PsdbBuilder:
     def _has_key(self, key: ValueKey) -> bool:
         if self._select("SELECT 1 FROM entries WHERE key = ? LIMIT 1", key) is not None:
             return True
-        return self._base is not None and self._base.exists(key)
+        return self._base is not None and bytes(key) not in self._damaged and self._base.exists(key)
+
+    def _base_group(self, object_key: ObjectKey, version: int) -> Group | None:
+        """The group in the finished file, unless one of its values is known to be damaged."""
+        group = self._base.group_or_none(object_key, version) if self._base is not None else None
+        return None if group is None or not self._damaged.isdisjoint(map(bytes, group.value_keys)) else group
 
     def _select(self, sql: str, *arguments: Any) -> tuple[Any, ...] | None:
         self._check_open()
@@ -360,7 +388,7 @@ class PsdbBuilder:
         return row
 
     def _stored(self, connection: apsw.Connection, key: ValueKey, type: ValueType) -> bytes | None:
-        if self._base is not None:
+        if self._base is not None and bytes(key) not in self._damaged:
             with suppress(NotFoundError):
                 return self._base.find(key, type)
         return _read_entry(connection, self._owner, key, type)
@@ -389,7 +417,7 @@ class PsdbBuilder:
         )
 
     def _add_group(self, connection: apsw.Connection, group: Group, row: tuple[Any, ...]) -> GroupDifference | None:
-        stored = self._base.group_or_none(group.object_key, group.version) if self._base is not None else None
+        stored = self._base_group(group.object_key, group.version)
         in_base = stored is not None
         if stored is None:
             query = f"SELECT {schema.GROUP_COLUMNS} FROM groups WHERE object_key = ? AND version = ?"
@@ -414,6 +442,8 @@ class PsdbBuilder:
         connection, base = self._connection, self._base
         if connection is None or base is None:
             return connection is not None
+        if self._damaged:
+            return True
         with _Partial(self._partial_path):
             for key, type in connection.execute("SELECT key, type FROM entries"):
                 if ValueType(type) not in base.types(key):
@@ -478,7 +508,7 @@ class PsdbBuilder:
         streams: list[Iterator[tuple[bytes, int, bool]]] = []
         base, connection = self._base, self._connection
         if base is not None:
-            streams.append((value.key, int(value.type), False) for value in base.values())
+            streams.append((value.key, int(value.type), False) for value in base.values() if value.key not in self._damaged)
         if connection is not None:
             rows = connection.cursor().execute("SELECT key, type FROM entries ORDER BY key, type")
             streams.append((key, type, True) for key, type in rows)
@@ -496,8 +526,8 @@ class PsdbBuilder:
 
     def _sorted_groups(self) -> Iterator[Group]:
         streams: list[Iterable[Group]] = []
-        if self._base is not None:
-            streams.append(self._base.groups())
+        if (base := self._base) is not None:
+            streams.append(group for group in base.groups() if self._base_group(group.object_key, group.version) is not None)
         if self._connection is not None:
             query = f"SELECT {schema.GROUP_COLUMNS} FROM groups"
             # Versions are unsigned and stored signed: order them as the finished file's readers see them.
