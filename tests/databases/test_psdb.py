@@ -612,3 +612,12 @@ def test_damage_that_nothing_was_compiled_for_is_dropped_not_carried_over(tmp_pa
         assert not list(database.verify())
         assert not database.exists(values[0].key)
         assert database.group_or_none(make(40)[0].object_key, make(40)[0].version) is not None
+
+
+def test_a_finished_file_holds_the_bytes_of_a_value_once(tmp_path: Path) -> None:
+    path = build(tmp_path / "game.psdb", range(40))
+    data = path.read_bytes()
+    for number in range(40):
+        for value in make(number)[1]:
+            if 300 < len(value.data) < 2000:
+                assert data.count(value.data) == 1

@@ -465,6 +465,8 @@ class PsdbBuilder:
                 "journal_mode = OFF",
                 "synchronous = OFF",
                 "cache_size = -32768",
+                # Else pages that were split keep old copies of values, which nobody reads and nobody verifies.
+                "secure_delete = ON",
             ):
                 target.execute(f"PRAGMA {pragma}")
             with target:
