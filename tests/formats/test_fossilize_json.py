@@ -21,6 +21,7 @@ from shaderkiln.formats.fossilize_json import (
     FEATURE_MEMBERS,
     GROUPS,
     MAX_BODY_SIZE,
+    MAX_NESTING,
     UNKNOWN_MEMBERS,
     ApplicationInfo,
     ApplicationLink,
@@ -515,6 +516,19 @@ def test_bodies_that_are_none_are_refused_quickly(payload: bytes) -> None:
     with pytest.raises(DamagedInputError):
         parse_body(Tag.SAMPLER, payload)
     assert time.perf_counter() - started < 1
+
+
+@pytest.mark.parametrize(("levels", "is_read"), [(MAX_NESTING, True), (MAX_NESTING + 1, False)])
+def test_nesting_has_the_same_limit_in_every_interpreter(levels: int, is_read: bool) -> None:
+    # Three objects stand around the value.
+    value = "[" * (levels - 3) + "]" * (levels - 3)
+    payload = f'{{"version":6,"samplers":{{"00000000000000ab":{{"x":{value},"y":"[{{"}}}}}}'.encode()
+    if is_read:
+        handle, structure = parse_body(Tag.SAMPLER, payload)
+        assert parse_body(Tag.SAMPLER, write_body(Tag.SAMPLER, handle, structure)) == (handle, structure)
+    else:
+        with pytest.raises(DamagedInputError, match="too deeply"):
+            parse_body(Tag.SAMPLER, payload)
 
 
 def check_hostile(tag: Tag, payload: bytes) -> None:

@@ -44,6 +44,8 @@ from shaderkiln.vulkan_registry.handles import Handle, UnknownStructure
 
 MAX_BODY_SIZE: Final = 1 << 23
 """Largest JSON text, in bytes, that is read (8 MiB); parsing takes up to about 40 times as much memory."""
+MAX_NESTING: Final = 128
+"""Deepest nesting of arrays and objects in a body; real ones have about ten levels."""
 UNKNOWN_MEMBERS: Final = -1
 """``UnknownStructure.s_type`` of the unknown members of a known structure."""
 MAX_BLANK_ATTACHMENTS: Final = 1 << 10
@@ -978,9 +980,26 @@ def _document(text: bytes, *, names: bool = False) -> dict[str, Any]:
         document = _document_of_any_names(text)
     if type(document) is not dict:
         raise _Bad("is no JSON object")
+    # What an interpreter bears differs; the format's limit does not. Few brackets need no closer look.
+    if text.count(b"[") + text.count(b"{") > MAX_NESTING and _is_nested_deeper(document, MAX_NESTING):
+        raise _Bad("is nested too deeply")
     if document.get("version") not in READABLE_BODY_VERSIONS:
         raise _Bad("is of no readable version")
     return document
+
+
+def _is_nested_deeper(value: Any, limit: int) -> bool:
+    """Whether arrays and objects stand in each other in more than that many levels."""
+    level: list[Any] = [value]
+    for _ in range(limit):
+        inner: list[Any] = []
+        for each in level:
+            members = each.values() if type(each) is dict else each
+            inner += [member for member in members if type(member) is dict or type(member) is list]
+        if not inner:
+            return False
+        level = inner
+    return True
 
 
 def _document_of_any_names(text: bytes) -> Any:
