@@ -73,6 +73,7 @@ def isa_command(
 def _beside(psdb: Path, family: str) -> Path:
     stem = psdb.name.removesuffix(".psdb").removesuffix(f".{family}")
     for folder in (psdb.parent, psdb.parent.parent, Path()):
-        if (found := folder / f"{stem}.foz").is_file():
-            return found
-    raise click.UsageError(f"no capture {stem}.foz was found; name it with --capture")
+        for suffix in ("foz", "sodb"):
+            if (found := folder / f"{stem}.{suffix}").is_file():
+                return found
+    raise click.UsageError(f"no capture {stem}.foz or {stem}.sodb was found; name it with --capture")

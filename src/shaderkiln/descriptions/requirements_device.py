@@ -17,7 +17,8 @@ class Unmet(Struct, frozen=True):
 
     kind: str
     """``capability``, ``spirv-extension``, ``spirv-version``, ``instruction``, ``extension``, ``feature``, ``limit``,
-    ``structure``, ``unknown-structure``, ``dynamic-state``, ``enumerant``, or ``object`` (a description that lacks a part).
+    ``structure``, ``unknown-structure``, ``dynamic-state``, ``enumerant``, ``object`` (a description that lacks a part), or
+    ``direct3d12`` (what Vulkan or the shader translator cannot express of a Direct3D 12 pipeline, whatever the device).
 
     ``instruction``: the module's capabilities are met, but an instruction in it needs a feature that the device lacks.
     """

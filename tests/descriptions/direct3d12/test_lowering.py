@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from direct3d12_strategies import streams
+from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
 from sodb_example import example
 
@@ -496,18 +499,43 @@ def test_stream_output_of_spirv_is_reported_and_no_rasterized_stream_discards() 
 
 
 @pytest.mark.driver
-def test_stream_output_becomes_transform_feedback(translations: ShaderTranslations) -> None:
-    vs = example.read("dxil/g1_fullscreen.vs.dxil")
-    declared = StreamOutputDesc((StreamOutputDeclarationEntry(0, "TEXCOORD", 0, 0, 2, 0),), (8,), NO_RASTERIZED_STREAM)
+def test_stream_output_becomes_transform_feedback_with_its_gaps(translations: ShaderTranslations) -> None:
+    vs = example.read("dxil/g2_mesh.vs.dxil")
+    declared = (
+        StreamOutputDeclarationEntry(0, "normal", 0, 0, 3, 0),
+        StreamOutputDeclarationEntry(0, None, 0, 0, 2, 0),
+        StreamOutputDeclarationEntry(0, "COLOR", 0, 0, 4, 0),
+    )
+    root = example.fitting_root_signature(vs)
     stream = PipelineStateStream(
-        vs=vs, root_signature=example.fitting_root_signature(vs), stream_output=declared,
-        primitive_topology=PrimitiveTopologyType.POINT,
+        vs=vs, root_signature=root, stream_output=StreamOutputDesc(declared, (36,), NO_RASTERIZED_STREAM),
+        primitive_topology=PrimitiveTopologyType.POINT, input_layout=example.input_layout("g2_mesh"),
     )  # fmt: skip
     made = lower_pipeline_state(stream, translations)
     info: Any = made.create_info
-    module = inspect_module(made.objects[info.stages[0].module].code)  # type: ignore[attr-defined]
-    assert 53 in module.capabilities  # TransformFeedback
+    code = made.objects[info.stages[0].module].code  # type: ignore[attr-defined]
+    assert 53 in inspect_module(code).capabilities  # TransformFeedback
+    words = struct.unpack(f"<{len(code) // 4}I", code)
+    # OpDecorate is 71, with 4 words where there is a number: Offset is 35, XfbStride 37.
+    numbers = [words[i + 2 : i + 4] for i in range(len(words) - 3) if words[i] == 4 << 16 | 71]
+    assert sorted(number for decoration, number in numbers if decoration == 35) == [0, 20]
+    assert {number for decoration, number in numbers if decoration == 37} == {36}
     assert info.rasterization_state.rasterizer_discard_enable == 1
+    wrong = StreamOutputDesc((StreamOutputDeclarationEntry(0, "NOSUCH", 0, 0, 2, 0),), (8,))
+    with pytest.raises(InvalidArgumentError, match=r"declarations\[0\]: no shader writes NOSUCH0"):
+        lower_pipeline_state(replace(stream, stream_output=wrong), translations)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(streams())
+def test_whatever_the_states_are_there_is_a_description_or_a_documented_error(stream: PipelineStateStream) -> None:
+    stream = replace(stream, vs=VS, ps=PS, hs=None, ds=None, gs=None, cs=None, as_=None, ms=None, root_signature=None,
+                     serialized_root_signature=None)  # fmt: skip
+    try:
+        made = lower(stream)
+    except (UnsupportedPipelineError, InvalidArgumentError, DamagedInputError):
+        return
+    assert canonical.object_key(made) == canonical.object_key(lower(stream))
 
 
 # Root signatures

@@ -49,6 +49,8 @@ API_VERSION: Final = 1 << 22 | 3 << 12
 
 _GRAPHICS_STAGES, _MESH_STAGES, _COMPUTE_STAGE = 0x1F, 0xD0, 0x20
 _OUTPUT_VERTICES = 26
+_GAP = " gap"
+"""A name that no semantic can have: the translator leaves its components out, and crashes on an element without a name."""
 _LAST_STAGES = ("gs", "ds", "vs")
 
 
@@ -118,7 +120,7 @@ class _Lowering:
     def _shaders(self, root: RootLayout | None, samples: int) -> dict[str, LoweredShader]:
         found: dict[str, LoweredShader] = {}
         last = next((stage for stage in _LAST_STAGES if stage in self.codes), "")
-        output = self._stream_output()
+        output = self._stream_output(self.codes.get(last))
         for stage, code in self.codes.items():
             options = TargetOptions(
                 dual_source_blending=stage == "ps" and state.is_dual_source(self.full),
@@ -141,14 +143,22 @@ class _Lowering:
             self.reasons.check()
         return found
 
-    def _stream_output(self) -> StreamOutput:
+    def _stream_output(self, code: bytes | None) -> StreamOutput:
+        """What the shader that is last before the rasterizer captures. Raises InvalidArgumentError for what it does not write."""
         desc = self.full.stream_output
         if not isinstance(desc, StreamOutputDesc) or not desc.declarations:
             return StreamOutput()
+        if code is not None and dxbc.is_container(code):
+            written = {(e.semantic_name.upper(), e.semantic_index) for e in dxbc.parse(code).output_signature or ()}
+            for index, d in enumerate(desc.declarations):
+                if d.semantic_name and (d.semantic_name.upper(), d.semantic_index) not in written:
+                    raise InvalidArgumentError(
+                        f"stream_output.declarations[{index}]: no shader writes {d.semantic_name}{d.semantic_index}"
+                    )
         return StreamOutput(
             tuple(
                 StreamOutputElement(
-                    d.stream, d.semantic_name or "", d.semantic_index, d.start_component, d.component_count, d.output_slot
+                    d.stream, d.semantic_name or _GAP, d.semantic_index, d.start_component, d.component_count, d.output_slot
                 )
                 for d in desc.declarations
             ),
