@@ -53,7 +53,8 @@ class ToyCompiler(Compiler):
     ) -> FamilyCompiler:
         if family not in ("toy-one", "toy-two") or abi_version not in (None, *ABI_VERSIONS):
             raise FamilyNotFoundError(f"plugin 'toy' has no family {family!r} of that ABI version; it has toy-one and toy-two")
-        return HostedFamily(identity(family, abi_version or ABI_VERSIONS[0]), "toy_compiler:ToyPipelines")
+        made_for = identity(family, abi_version or ABI_VERSIONS[0], features=application.features)
+        return HostedFamily(made_for, "toy_compiler:ToyPipelines")
 
 
 def log(verb: str, text: str) -> None:

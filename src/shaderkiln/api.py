@@ -23,17 +23,25 @@ if TYPE_CHECKING:
 PathLike = str | os.PathLike[str]
 
 
-def open_capture(path: PathLike) -> Capture:
+def open_capture(path: PathLike, *, application: int | str | None = None) -> Capture:
     """Opens a Fossilize archive as a source of pipelines.
 
-    Raises NotFoundError if there is no such file, UnreadableError if it may not be read, DamagedInputError if it is no archive.
+    ``application`` chooses one of its applications, by number or name: see ``Capture.select``. Raises NotFoundError if there is
+    no such file or application, UnreadableError if it may not be read, DamagedInputError if it is no archive.
     """
     from shaderkiln.descriptions.capture import Capture
 
     try:
-        return Capture.open(Path(path))
+        capture = Capture.open(Path(path))
     except AccessDeniedError as error:
         raise UnreadableError(str(error)) from error
+    if application is None:
+        return capture
+    try:
+        return capture.select(application)
+    except BaseException:
+        capture.close()
+        raise
 
 
 def is_state_object_database(path: PathLike) -> bool:
@@ -53,19 +61,23 @@ def open_source(
     keys: Container[bytes] | None = None,
     pipeline_states: bool = True,
     state_objects: bool = True,
+    application: int | str | None = None,
 ) -> Capture | StateObjectSource:
     """Opens a capture or a state object database as a source of pipelines.
 
     ``keys``, ``pipeline_states`` and ``state_objects`` choose among the objects of a state object database; a capture has none.
-    Raises as ``open_capture``; CacheCorruptError for a damaged state object database, InvalidArgumentError for keys of a capture.
+    ``application`` chooses among the applications of a capture. Raises as ``open_capture``; CacheCorruptError for a damaged state
+    object database, InvalidArgumentError for a choice that the file does not have.
     """
     if is_state_object_database(path) or Path(path).suffix == ".sodb":
+        if application is not None:
+            raise InvalidArgumentError(f"{path} is a state object database: it has one application")
         from shaderkiln.compilers.sodb_source import StateObjectSource
 
         return StateObjectSource.open(Path(path), pipeline_states=pipeline_states, state_objects=state_objects, keys=keys)
     if keys is not None or not pipeline_states or not state_objects:
         raise InvalidArgumentError(f"{path} is no state object database: it has no keys, pipeline states or state objects")
-    return open_capture(path)
+    return open_capture(path, application=application)
 
 
 def open_psdb(path: PathLike) -> Psdb:
@@ -110,9 +122,11 @@ def compile_capture(
     """Compiles every pipeline of a capture or state object database for one adapter family into one PSDB.
 
     ``output`` is the PSDB (``*.psdb``) or its folder; default: the working directory. ``application`` says whose PSDB it is;
-    default: what the capture says. ``on_start`` gets the job, whose ``stop``
-    ends it early with a valid PSDB. Raises NotFoundError if nothing here compiles for the family, CacheCorruptError if the output
-    belongs to somebody else, AccessDeniedError if the folder cannot be made or written to, DriverError if the driver cannot be
+    default: what the capture says. ``on_start`` gets the job, whose ``stop`` ends it early with a valid PSDB.
+
+    Raises InvalidArgumentError for a capture whose applications had different features that change object code, unless one is
+    chosen (``Capture.select``); NotFoundError if nothing here compiles for the family, CacheCorruptError if the output belongs to
+    somebody else, AccessDeniedError if the folder cannot be made or written to, DriverError if the driver cannot be
     started.
     """
     from shaderkiln.compilers.job import CompileJob
@@ -125,6 +139,7 @@ def compile_capture(
                 application=application, options=options,
                 on_verdict=on_verdict, on_tick=on_tick, on_start=on_start,
             )  # fmt: skip
+    _require_one_set_of_features(capture)
     compiler = open_family(family, capture.application, plugin=plugin, package=package, abi_version=abi_version)
     path = psdb_path(capture.path, compiler.identity.family, output, single=True)
     try:
@@ -135,6 +150,13 @@ def compile_capture(
     if on_start:
         on_start(job)
     return job.run()
+
+
+def _require_one_set_of_features(source: Capture | StateObjectSource) -> None:
+    from shaderkiln.descriptions.capture import Capture
+
+    if isinstance(source, Capture):
+        source.require_one_set_of_features()
 
 
 def verify_psdb(
@@ -171,6 +193,7 @@ def verify_psdb(
                 database, source, family=family, plugin=plugin, package=package, workers=workers, limits=limits,
                 on_verdict=on_verdict, on_tick=on_tick, on_start=on_start,
             )  # fmt: skip
+    _require_one_set_of_features(capture)
     compiler = open_family(
         family or database.identity.family,
         capture.application,
@@ -196,10 +219,12 @@ def inspect_pipeline(
 ) -> Inspection:
     """The driver's statistics and disassembly of one pipeline of a capture, compiled again with capture on.
 
-    ``pipeline`` is its name or the beginning of it. Raises NotFoundError if there is none, InvalidArgumentError if several fit.
+    ``pipeline`` is its name or the beginning of it; it is compiled with the features of its own application. Raises NotFoundError
+    if there is none, InvalidArgumentError if several fit.
     """
     from shaderkiln.compilers.inspection import find_pipeline, inspect
     from shaderkiln.compilers.plugin import open_family
+    from shaderkiln.descriptions.capture import Capture
 
     if isinstance(capture, str | os.PathLike):
         with open_source(capture) as opened:
@@ -207,5 +232,8 @@ def inspect_pipeline(
                 opened, pipeline, family, plugin=plugin, package=package, abi_version=abi_version, limits=limits
             )
     description = find_pipeline(capture, pipeline)
-    compiler = open_family(family, capture.application, plugin=plugin, package=package, abi_version=abi_version)
+    application = capture.application
+    if isinstance(capture, Capture):
+        application = capture.application_of(description.kind, int(description.name, 16))
+    compiler = open_family(family, application, plugin=plugin, package=package, abi_version=abi_version)
     return inspect(compiler, description, limits)

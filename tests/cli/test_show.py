@@ -6,13 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from job_support import name, write_capture
+from job_support import name, put_frame, put_pipeline, write_capture
 from toy_plugin import Kiln
 
 from shaderkiln.cli.output import print_table
 from shaderkiln.databases.fossilize import ArchiveWriter, FossilizeArchive
-from shaderkiln.descriptions.capture import Capture
+from shaderkiln.descriptions.capture import Capture, link_hash
 from shaderkiln.formats.fossilize import Tag
+from shaderkiln.formats.fossilize_json import ApplicationInfo, ApplicationLink, write_body
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 
@@ -143,6 +144,69 @@ def test_merging_counts_every_entry(kiln: Kiln, tmp_path: Path) -> None:
     again = kiln("merge", "one.foz", "one.foz", "-o", "same.foz")
     assert again.returncode == 0
     assert "one.foz: 6 entries: 0 kept, 6 duplicate" in again.stdout
+
+
+@pytest.fixture
+def mixed(kiln: Kiln, tmp_path: Path) -> Path:
+    """A merged capture: pipeline 0 is that of "Plain", pipeline 1 that of "Robust"."""
+    for number, (application, robust) in enumerate((("Plain", 0), ("Robust", 1))):
+        with ArchiveWriter.create(tmp_path / f"{application}.foz") as writer:
+            put_frame(writer, "never seen")
+            info = ApplicationInfo(application_name=application, api_version=1 << 22, robust_buffer_access=robust)
+            hash = 0x50 + number
+            writer.put(Tag.APPLICATION_INFO, hash, write_body(Tag.APPLICATION_INFO, hash, info))
+            put_pipeline(writer, number, f"code {number}")
+            link = ApplicationLink(hash, Tag.COMPUTE_PIPELINE, 0x1000 + number)
+            place = link_hash(hash, link.tag, link.hash)
+            writer.put(Tag.APPLICATION_BLOB_LINK, place, write_body(Tag.APPLICATION_BLOB_LINK, place, link))
+    done = kiln("merge", "Plain.foz", "Robust.foz", "-o", "all.foz")
+    assert done.returncode == 0
+    assert "kiln: warning: all.foz: its applications had different robustness features" in done.stderr
+    return tmp_path / "all.foz"
+
+
+@pytest.mark.usefixtures("mixed")
+def test_a_merged_capture_tells_its_applications(kiln: Kiln) -> None:
+    shown = kiln("show", "all.foz").stdout
+    assert "application  2: Plain, engine (no name); Vulkan 1.0.0; robustness none\n" in shown
+    assert "application  3: Robust, engine (no name); Vulkan 1.0.0; robustness robustBufferAccess\n" in shown
+    assert "compile for one at a time" in shown
+    (record,) = kiln.records("show", "all.foz")
+    summary = kiln.records("merge", "all.foz", "-o", "again.foz")[-1]
+    for each in (record, summary):
+        assert each["mixed_features"] is True
+        assert [(a["number"], a["application"]["name"], len(a["features"])) for a in each["applications"]] == [
+            (1, "never seen", 0), (2, "Plain", 0), (3, "Robust", 1),
+        ]  # fmt: skip
+    one = kiln("merge", "Plain.foz", "-o", "one.foz")
+    assert (one.returncode, one.stderr) == (0, "")
+    assert kiln.records("merge", "Plain.foz", "-o", "one.foz")[-1]["mixed_features"] is False
+
+
+@pytest.mark.usefixtures("mixed")
+def test_a_capture_with_different_features_is_compiled_for_one_application(kiln: Kiln) -> None:
+    for command in (("compile", "all.foz", "-f", "toy-one", "-o", "out"), ("replay", "all.foz", "-f", "toy-one")):
+        refused = kiln(*command)
+        assert refused.returncode == 2
+        assert "--application" in refused.stderr and "3 'Robust' (robustBufferAccess)" in refused.stderr
+    assert kiln("compile", "all.foz", "-f", "toy-one", "--application", "9").returncode == 3
+    chosen = ("--application", "Robust")
+    for _ in range(2):
+        done = kiln("compile", "all.foz", "-f", "toy-one", "-o", "out", *chosen)
+        assert done.returncode == 0, done.stderr
+    database = "out/all.toy-one.psdb"
+    *rows, record = kiln.records("show", database, "--pipelines")
+    assert [row["pipeline"] for row in rows] == [name(1)]
+    assert record["identity"]["features"] == ["VkPhysicalDeviceFeatures.robustBufferAccess"]
+    assert record["application"]["name"] == "Robust"
+    assert kiln("verify", database, "all.foz", *chosen).returncode == 0
+    assert kiln("verify", database, "all.foz").returncode == 2
+    assert kiln("verify", database, "all.foz", "--application", "2").returncode == 3
+    assert kiln("isa", database, name(1), "--capture", "all.foz").returncode == 0
+    # A database of the other application does not take its place.
+    other = kiln("compile", "all.foz", "-f", "toy-one", "-o", "out", "--application", "2")
+    assert other.returncode == 3 and "features" in other.stderr
+    assert kiln("compile", "all.foz", "-f", "toy-one", "-o", "plain.psdb", "--application", "2").returncode == 0
 
 
 def test_salvage_keeps_what_is_good_and_names_the_rest(kiln: Kiln, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from shaderkiln.descriptions.canonical import object_key
 from shaderkiln.descriptions.capture import MAX_PIPELINE_DEPTH, Capture, link_hash
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription
-from shaderkiln.errors import DamagedInputError, NotFoundError
+from shaderkiln.errors import DamagedInputError, InvalidArgumentError, NotFoundError
 from shaderkiln.formats.fossilize import Tag, file_header, pack_entry
 from shaderkiln.formats.fossilize_json import (
     GROUPS,
@@ -265,6 +265,52 @@ def test_several_applications_are_told_apart_by_links(tmp_path: Path) -> None:
         assert capture.application.identity.name == "game"
         assert capture.application_of("compute", 1).identity.name == "game"
         assert capture.application_of("compute", 2).identity.name == "second"
+
+
+def test_one_of_several_applications_is_chosen(tmp_path: Path) -> None:
+    compute_tag = Tag.COMPUTE_PIPELINE
+    links = [(5, 0x11), (6, 0x12), (5, 0x13), (6, 0x13)]
+    entries: list[Entry] = [
+        *LAYOUT,
+        (Tag.APPLICATION_INFO, 5, APPLICATION),
+        (Tag.APPLICATION_INFO, 6, ApplicationInfo("second", None, 0, 0, 1, 0)),
+        (Tag.APPLICATION_INFO, 7, ApplicationInfo("second", None, 9, 0, 1, 0)),
+        *((compute_tag, number, compute()) for number in (0x11, 0x12, 0x13, 0x14)),
+        *((Tag.APPLICATION_BLOB_LINK, link_hash(a, compute_tag, n), ApplicationLink(a, compute_tag, n)) for a, n in links),
+    ]
+    with Capture.open(archive(tmp_path / "a.foz", entries)) as capture:
+        first, second, third = capture.applications
+        assert [each.identity.name for each in (first, second, third)] == ["game", "second", "second"]
+        assert capture.application == first
+        assert [hash for _, hash in capture.pipelines()] == [0x11, 0x12, 0x13, 0x14]
+        assert capture.mixes_features
+        with pytest.raises(InvalidArgumentError, match=r"1 'game' \(robustBufferAccess, .*2 'second' \(none\)"):
+            capture.require_one_set_of_features()
+        # What has no link is the first one's; what has two is chosen with either.
+        pipelines = {1: [0x11, 0x13, 0x14], 2: [0x12, 0x13], 3: []}
+        for number, expected in pipelines.items():
+            chosen = capture.select(number)
+            assert [hash for _, hash in chosen.pipelines()] == expected
+            assert chosen.application == capture.applications[number - 1]
+            assert not chosen.mixes_features
+            chosen.require_one_set_of_features()
+            assert all(chosen.application_of("compute", hash) == chosen.application for hash in expected)
+        assert capture.select("game").application == first
+        assert capture.load("compute", 0x13).objects.keys() == capture.select(2).load("compute", 0x13).objects.keys()
+        for wrong in (0, 4, -1, "third", ""):
+            with pytest.raises(NotFoundError, match="3 'second'"):
+                capture.select(wrong)
+        with pytest.raises(InvalidArgumentError, match="2 applications are called 'second'"):
+            capture.select("second")
+
+
+def test_applications_with_the_same_features_need_no_choice(tmp_path: Path) -> None:
+    entries: list[Entry] = [
+        (Tag.APPLICATION_INFO, number, ApplicationInfo(f"game {number}", None, 0, 0, 1, 0)) for number in range(3)
+    ]
+    with Capture.open(archive(tmp_path / "a.foz", entries)) as capture:
+        assert not capture.mixes_features
+        capture.require_one_set_of_features()
 
 
 def test_an_archive_without_application_information(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 def merge_command(captures: tuple[Path, ...], output: Path, as_json: bool) -> None:
     """Merge captures into a new one. Every checksum is verified; damaged entries are left out and named.
 
-    Exit code 1 if anything had to be left out.
+    Exit code 1 if anything had to be left out. Captures of applications whose robustness features differ can be merged, with a
+    warning: the result is compiled for one application at a time.
 
     \b
     Example:
@@ -61,6 +62,9 @@ def _check(captures: tuple[Path, ...], output: Path) -> None:
 
 
 def _show(ledger: Ledger, output: Path, as_json: bool) -> None:
+    from shaderkiln import api
+    from shaderkiln.cli.show import applications_record
+
     for item in ledger.inputs:
         if as_json:
             record = {
@@ -83,9 +87,21 @@ def _show(ledger: Ledger, output: Path, as_json: bool) -> None:
             echo(
                 f"{item.path}: left out {conflict.tag.name.lower()} {conflict.hash:016x}: differs from that of {conflict.kept_from}"
             )
+    with api.open_capture(output) as capture:
+        is_mixed, applications = capture.mixes_features, applications_record(capture)
     if as_json:
-        write_json({"type": "summary", "output": str(output), "entries": ledger.kept, "bytes": ledger.bytes_written})
+        record = {
+            "type": "summary", "output": str(output), "entries": ledger.kept, "bytes": ledger.bytes_written,
+            "applications": applications, "mixed_features": is_mixed,
+        }  # fmt: skip
+        write_json(record)
     else:
         echo(f"{output}: {ledger.kept} entries, {size_text(ledger.bytes_written)}")
+    if is_mixed:
+        echo(
+            f"kiln: warning: {output}: its applications had different robustness features, which change object code: compile each"
+            " input by itself, or choose with kiln compile --application; pipelines without a link belong to the first",
+            err=True,
+        )
     if ledger.dropped or ledger.conflicting:
         sys.exit(EXIT_NOT_ALL_GOOD)

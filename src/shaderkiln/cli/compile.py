@@ -51,6 +51,16 @@ def parse_abi(_context: click.Context, _parameter: click.Parameter, value: str |
         raise click.BadParameter(str(error)) from None
 
 
+def parse_application(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | str | None:
+    """An application of a capture: its number, as ``kiln show`` lists them, or its name."""
+    return int(value) if value is not None and value.isascii() and value.isdecimal() and len(value) < 10 else value
+
+
+application_option = click.option(
+    "--application", "chosen", callback=parse_application, help="Only this application of a .foz: its number or name."
+)
+
+
 def job_options(function: Any) -> Any:
     """The options of every command that starts workers."""
     for option in reversed(
@@ -97,6 +107,7 @@ def database_options(function: Any) -> Any:
 @click.option("--abi", callback=parse_abi, help="ABI version of the driver to compile with; default: the largest.")
 @click.option("--pipeline", "only", multiple=True, help="Compile only this pipeline; may be repeated.")
 @database_options
+@application_option
 @click.option("--pdb", is_flag=True, help="Store debug data of shaders too; the drivers of today have none.")
 @click.option("--perf", "statistics", is_flag=True, help="Store the driver's statistics too; compiles everything twice.")
 @click.option("--retry-poisoned", is_flag=True, help="Try pipelines again that ended the driver's process before.")
@@ -124,6 +135,7 @@ def compile_command(
     keys: tuple[str, ...],
     pipeline_states: bool,
     state_objects: bool,
+    chosen: int | str | None,
     pdb: bool,
     statistics: bool,
     retry_poisoned: bool,
@@ -141,7 +153,8 @@ def compile_command(
 
     CAPTURE is a Fossilize archive (.foz) or a state object database of Direct3D 12 (.sodb). What is there already is
     reused; a stopped or killed run goes on where it was. OUTPUT_FILE, in the place that D3D12StateObjectCompiler has it, is the
-    same as -o.
+    same as -o. A capture of several applications whose robustness features differ is compiled for one of them at a time:
+    --application.
 
     \b
     Example:
@@ -166,6 +179,7 @@ def compile_command(
             *changes.values(),
             pipeline_states,
             state_objects,
+            repr(chosen),
         )
     ]
     quick = not (as_json or report or only or keys or retry_poisoned or replace)
@@ -182,7 +196,7 @@ def compile_command(
     wal = Path(f"{capture}-wal").exists()
     inputs = {str(capture.absolute()): unchanged.facts_of(str(capture.absolute()))}
     with api.open_source(
-        capture, keys=wanted_keys(keys), pipeline_states=pipeline_states, state_objects=state_objects
+        capture, keys=wanted_keys(keys), pipeline_states=pipeline_states, state_objects=state_objects, application=chosen
     ) as source:
         options = JobOptions(
             workers=jobs, limits=Limits(time_limit, memory_limit), retry_poisoned=retry_poisoned, statistics=statistics,
@@ -260,6 +274,7 @@ def keep_unchanged(
 @job_options
 @click.option("--pipeline", "only", multiple=True, help="Compile only this pipeline; may be repeated.")
 @database_options
+@application_option
 @click.option("--report", type=PATH, help="Write one JSON line for every pipeline to this file.")
 @json_option
 def replay_command(
@@ -274,6 +289,7 @@ def replay_command(
     keys: tuple[str, ...],
     pipeline_states: bool,
     state_objects: bool,
+    chosen: int | str | None,
     report: Path | None,
     as_json: bool,
 ) -> None:
@@ -294,7 +310,7 @@ def replay_command(
     with (
         tempfile.TemporaryDirectory(prefix="kiln-replay-") as folder,
         api.open_source(
-            capture, keys=wanted_keys(keys), pipeline_states=pipeline_states, state_objects=state_objects
+            capture, keys=wanted_keys(keys), pipeline_states=pipeline_states, state_objects=state_objects, application=chosen
         ) as source,
         VerdictWriter(report, as_json=as_json) as writer,
     ):

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from shaderkiln import api
+from shaderkiln.cli.compile import application_option
 from shaderkiln.cli.output import PATH, echo, json_option, write_json
 
 
@@ -17,6 +18,7 @@ from shaderkiln.cli.output import PATH, echo, json_option, write_json
 @click.option("--statistics-only", is_flag=True, help="Leave the disassembly out.")
 @click.option("--plugin", help="Compiler plugin.")
 @click.option("--driver", "package", help="Driver package.")
+@application_option
 @json_option
 def isa_command(
     psdb: Path,
@@ -25,6 +27,7 @@ def isa_command(
     statistics_only: bool,
     plugin: str | None,
     package: str | None,
+    chosen: int | str | None,
     as_json: bool,
 ) -> None:
     """Show the driver's own disassembly and statistics of PIPELINE, compiled again with capture on.
@@ -37,10 +40,10 @@ def isa_command(
     """
     with api.open_psdb(psdb) as database:
         identity = database.identity
-    source = capture or _beside(psdb, identity.family)
-    result = api.inspect_pipeline(
-        source, pipeline, identity.family, plugin=plugin, package=package, abi_version=identity.abi_version
-    )
+    with api.open_source(capture or _beside(psdb, identity.family), application=chosen) as source:
+        result = api.inspect_pipeline(
+            source, pipeline, identity.family, plugin=plugin, package=package, abi_version=identity.abi_version
+        )
     if as_json:
         record = {
             "type": "isa", "family": identity.family, "pipeline": result.description.name, "kind": result.description.kind,

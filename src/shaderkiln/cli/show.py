@@ -53,6 +53,7 @@ def show_command(file: Path, pipelines: bool, values: bool, as_json: bool) -> No
 def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
     """Application, entries, pipelines by kind, shaders, and what the pipelines need beyond Vulkan 1.0."""
     from shaderkiln.capabilities import Capabilities
+    from shaderkiln.descriptions.capture import feature_names
     from shaderkiln.descriptions.requirements import RequirementChecker
     from shaderkiln.formats.fossilize import Tag
 
@@ -91,6 +92,7 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
         record = {
             "type": "capture", "file": str(capture.archive.path), "application": as_dict(identity),
             "api_version": vulkan_version(capture.application.api_version), "features": capture.application.features,
+            "applications": applications_record(capture), "mixed_features": capture.mixes_features,
             "pipelines": dict(kinds), "entries": entries, "file_bytes": capture.archive.path.stat().st_size,
             "shader_bytes": shader_bytes, "needs": {f"{kind} {name}": n for (kind, name), n in needs.items()},
             "damage": damage, "damaged_pipelines": damaged,
@@ -98,10 +100,17 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
         write_json(record)
         return
     echo(f"{capture.archive.path}: Fossilize archive, {size_text(capture.archive.path.stat().st_size)}, {len(archive)} entries")
-    echo(f"application  {identity.name or '(no name)'}, engine {identity.engine_name or '(no name)'}")
-    echo(f"Vulkan       {vulkan_version(capture.application.api_version)}")
-    robust = ", ".join(feature.rsplit(".", 1)[-1] for feature in capture.application.features)
-    echo(f"robustness   {robust or 'none'}")
+    several = capture.applications if len(capture.applications) > 1 else ()
+    if not several:
+        echo(f"application  {identity.name or '(no name)'}, engine {identity.engine_name or '(no name)'}")
+        echo(f"Vulkan       {vulkan_version(capture.application.api_version)}")
+        echo(f"robustness   {feature_names(capture.application)}")
+    for number, each in enumerate(several, 1):
+        names = f"{each.identity.name or '(no name)'}, engine {each.identity.engine_name or '(no name)'}"
+        version = vulkan_version(each.api_version)
+        echo(f"application  {number}: {names}; Vulkan {version}; robustness {feature_names(each)}")
+    if capture.mixes_features:
+        echo("             their robustness features differ: compile for one at a time, with --application")
     echo(f"pipelines    {', '.join(f'{count} {kind}' for kind, count in kinds.items()) or 'none'}")
     echo(f"shaders      {shaders} modules, {size_text(shader_bytes)}")
     echo(f"entries      {', '.join(f'{count} {name}' for name, count in entries.items()) or 'none'}")
@@ -115,6 +124,17 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
         print_table("", ["pipeline", "kind", "needs"], shown)
     for text in [*damage, *damaged]:
         echo(f"damaged: {text}")
+
+
+def applications_record(capture: Capture) -> list[dict[str, Any]]:
+    """The applications of a capture for programs, by the numbers that ``--application`` takes."""
+    return [
+        {
+            "number": number, "application": as_dict(each.identity), "api_version": vulkan_version(each.api_version),
+            "features": each.features,
+        }
+        for number, each in enumerate(capture.applications, 1)
+    ]  # fmt: skip
 
 
 def vulkan_version(version: int) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from shaderkiln import api
-from shaderkiln.cli.compile import job_options
+from shaderkiln.cli.compile import application_option, job_options
 from shaderkiln.cli.jobs import VerdictWriter, tally_text
 from shaderkiln.cli.output import (
     EXIT_INTERRUPTED,
@@ -29,6 +29,7 @@ from shaderkiln.compilers.pool import Limits
 @click.argument("capture", type=PATH)
 @click.option("-f", "--family", help="Verify for this family; default: the one that the PSDB was made for.")
 @job_options
+@application_option
 @click.option("--report", type=PATH, help="Write one JSON line for every pipeline to this file.")
 @json_option
 def verify_command(
@@ -40,6 +41,7 @@ def verify_command(
     memory_limit: int,
     plugin: str | None,
     package: str | None,
+    chosen: int | str | None,
     report: Path | None,
     as_json: bool,
 ) -> None:
@@ -53,7 +55,7 @@ def verify_command(
     """
     with (
         api.open_psdb(psdb) as database,
-        api.open_source(capture) as source,
+        api.open_source(capture, application=chosen) as source,
         VerdictWriter(report, as_json=as_json) as writer,
     ):
         writer.family = family or database.identity.family

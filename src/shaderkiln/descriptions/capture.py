@@ -6,6 +6,7 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from types import TracebackType
 from typing import Final
 
@@ -16,7 +17,7 @@ from shaderkiln.databases.fossilize_read import FossilizeArchive
 from shaderkiln.descriptions.canonical import Digester, canonical_varint, module_digest
 from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind
 from shaderkiln.descriptions.traversal import references
-from shaderkiln.errors import DamagedInputError, NotFoundError, ShaderkilnError
+from shaderkiln.errors import DamagedInputError, InvalidArgumentError, NotFoundError, ShaderkilnError
 from shaderkiln.formats.fossilize import Hasher, Tag, spirv_to_varint
 from shaderkiln.formats.fossilize_json import (
     FEATURE_MEMBERS,
@@ -42,6 +43,8 @@ CACHE_SIZE: Final = 8 << 20
 """Bytes of payloads whose objects are kept for the next pipelines."""
 KNOWN_DIGESTS: Final = 1 << 13
 """Digests of objects that are kept."""
+LISTED_APPLICATIONS: Final = 8
+"""Applications that a message names."""
 
 _HANDLE_TAGS: Final[dict[type[Handle], Tag]] = {
     structures.SamplerHandle: Tag.SAMPLER,
@@ -102,16 +105,19 @@ class Capture:
     Memory does not grow with the number of pipelines. A damaged entry is an error of the pipelines that need it, of no others.
     """
 
-    def __init__(self, archive: FossilizeArchive) -> None:
+    def __init__(self, archive: FossilizeArchive, chosen: int | None = None) -> None:
+        """``chosen``: index of the application whose pipelines these are alone; None: those of all. See ``select``."""
         self.archive = archive
         self.path = archive.path
-        self.application = next((application for _, application in self._read_applications()), Application())
-        """The application whose information stands first in the archive; an empty one if there is none that can be read."""
+        self._chosen = chosen
+        self.application = next(islice(self._read_applications(), chosen or 0, None), (0, Application()))[1]
+        """The chosen application, else the one whose information stands first in the archive; an empty one if there is none
+        that can be read."""
         self._cache: OrderedDict[tuple[Tag, int], _Loaded] = OrderedDict()
         self._cached_size = 0
         self._digesters: dict[PipelineKind, Digester] = {}
         self._objects: Mapping[Handle, Struct] = {}
-        self._applications: tuple[tuple[int, Application], ...] | None = None
+        self._named_applications: tuple[tuple[int, Application], ...] | None = None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Capture:
@@ -140,14 +146,78 @@ class Capture:
         return name
 
     def application_of(self, kind: PipelineKind, hash: int) -> Application:
-        """The first application that has a link to the pipeline; ``application`` if none has."""
-        if self._applications is None:
-            self._applications = tuple(self._read_applications())
-        if len(self._applications) > 1:
-            for name, application in self._applications:
-                if self.archive.contains(Tag.APPLICATION_BLOB_LINK, link_hash(name, KIND_TAGS[kind], hash)):
-                    return application
+        """The chosen application; without a choice the first that has a link to the pipeline, ``application`` if none has."""
+        if self._chosen is None:
+            return next((application for application in self._linked(kind, hash) if application), self.application)
         return self.application
+
+    @property
+    def applications(self) -> tuple[Application, ...]:
+        """Every application whose information can be read, in the order of the archive."""
+        return tuple(application for _, application in self._all_applications())
+
+    def select(self, application: int | str) -> Capture:
+        """The same archive with the pipelines of one application alone, and its features.
+
+        ``application`` is its number, from 1, as ``kiln show`` lists them, or its name. The pipelines are those with a link to
+        it; those without a link to any application are the first one's. Closing either capture closes the archive of both.
+        Raises NotFoundError if there is no such application, InvalidArgumentError if several have the name.
+        """
+        applications = self.applications
+        if isinstance(application, int):
+            if not 1 <= application <= len(applications):
+                raise NotFoundError(f"{self.path}: there is no application {application}; {self._listed()}")
+            return Capture(self.archive, application - 1)
+        found = [number for number, each in enumerate(applications) if each.identity.name == application]
+        if not found:
+            raise NotFoundError(f"{self.path}: no application is called {application!r}; {self._listed()}")
+        if len(found) > 1:
+            raise InvalidArgumentError(f"{self.path}: {len(found)} applications are called {application!r}; {self._listed()}")
+        return Capture(self.archive, found[0])
+
+    @property
+    def mixes_features(self) -> bool:
+        """Whether no application was chosen and they differ in the features that change object code."""
+        return self._chosen is None and len({application.features for application in self.applications}) > 1
+
+    def require_one_set_of_features(self) -> None:
+        """Raises InvalidArgumentError if the pipelines cannot all be compiled for one device; see ``mixes_features``."""
+        if self.mixes_features:
+            raise InvalidArgumentError(
+                f"{self.path}: its applications had different features that change the object code, so one of them has to be"
+                f" chosen (--application, Capture.select); {self._listed()}"
+            )
+
+    def _listed(self) -> str:
+        """The applications in words, for messages."""
+        texts = [
+            f"{number} {application.identity.name!r} ({feature_names(application)})"
+            for number, application in enumerate(self.applications[:LISTED_APPLICATIONS], 1)
+        ]
+        more = len(self.applications) - len(texts)
+        return f"applications: {', '.join(texts) or 'none'}" + (f" and {more} more" if more else "")
+
+    def _all_applications(self) -> tuple[tuple[int, Application], ...]:
+        if self._named_applications is None:
+            self._named_applications = tuple(self._read_applications())
+        return self._named_applications
+
+    def _linked(self, kind: PipelineKind, hash: int) -> Iterator[Application | None]:
+        """Every application, in order; None in the place of one that has no link to the pipeline."""
+        applications = self._all_applications()
+        for name, application in applications if len(applications) > 1 else ():
+            is_linked = self.archive.contains(Tag.APPLICATION_BLOB_LINK, link_hash(name, KIND_TAGS[kind], hash))
+            yield application if is_linked else None
+
+    def _is_chosen(self, kind: PipelineKind, hash: int) -> bool:
+        """Whether a pipeline is the chosen application's."""
+        applications = self._all_applications()
+        if self._chosen is None or len(applications) < 2:
+            return True
+        name = applications[self._chosen][0]
+        if self.archive.contains(Tag.APPLICATION_BLOB_LINK, link_hash(name, KIND_TAGS[kind], hash)):
+            return True
+        return self._chosen == 0 and not any(self._linked(kind, hash))
 
     def _read_applications(self) -> Iterator[tuple[int, Application]]:
         """Every application whose information can be read, under the name of its entry."""
@@ -162,10 +232,11 @@ class Capture:
     # Pipelines
 
     def pipelines(self) -> Iterator[tuple[PipelineKind, int]]:
-        """Kind and name of every pipeline, by kind and then in the order of the archive."""
+        """Kind and name of every pipeline, by kind and then in the order of the archive; see ``select``."""
         for kind, tag in KIND_TAGS.items():
             for hash in self.archive.hashes(tag):
-                yield kind, hash
+                if self._chosen is None or self._is_chosen(kind, hash):
+                    yield kind, hash
 
     def load(self, kind: PipelineKind, hash: int) -> PipelineDescription:
         """A pipeline with every object that it reaches.
@@ -340,6 +411,11 @@ def link_hash(application: int, tag: int, hash: int) -> int:
     hasher.u32(tag)
     hasher.u64(hash)
     return hasher.state
+
+
+def feature_names(application: Application) -> str:
+    """The features that change object code, for people."""
+    return ", ".join(feature.rsplit(".", 1)[-1] for feature in application.features) or "none"
 
 
 def application_of(info: ApplicationInfo) -> Application:
