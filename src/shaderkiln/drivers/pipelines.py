@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
@@ -15,7 +16,18 @@ from shaderkiln.drivers.bindings import ffi
 from shaderkiln.drivers.device import Device
 from shaderkiln.drivers.objects import Objects
 from shaderkiln.drivers.physical_device import BINARY_FORM, CACHE_FORM, NO_FORM, check, enumerate_all, result_name
-from shaderkiln.drivers.protocol import AnyPipeline, Compiled, Executable, Inspected, Recreated, Representation, Statistic
+from shaderkiln.drivers.pipeline_caches import create_cache, destroy_cache, read_whole_cache
+from shaderkiln.drivers.protocol import (
+    AnyPipeline,
+    Compiled,
+    Created,
+    Executable,
+    Feedback,
+    Inspected,
+    Recreated,
+    Representation,
+    Statistic,
+)
 from shaderkiln.errors import DriverError, InvalidArgumentError, ShaderkilnError
 from shaderkiln.vulkan_registry import constants as vk
 from shaderkiln.vulkan_registry.handles import Handle
@@ -99,16 +111,22 @@ class _Creation:
     seconds: float
     feedback_flags: int
     feedback_nanoseconds: int
+    stages: tuple[tuple[int, int], ...] = ()
+    """Flags and nanoseconds of each stage, where they were asked for."""
 
 
 class Pipelines:
-    """Creates pipelines on one device. Every method raises ``ShaderkilnError``; none leaves anything behind in the driver."""
+    """Creates pipelines on one device. Every method raises ``ShaderkilnError``; none leaves anything behind in the driver.
+
+    Several threads may be in ``create`` at once; the other methods are one thread's.
+    """
 
     def __init__(self, device: Device) -> None:
         self._device = device
         self.objects = Objects(device, self._make_dependency)
         self._known: dict[bytes, tuple[tuple[bytes, bytes], ...]] = {}
         self._known_bytes = 0
+        self._preparing = threading.RLock()
         self.object_code_form = BINARY_FORM if device.binaries else CACHE_FORM
         if not device.binaries and not self._cache_holds_anything():
             self.object_code_form = NO_FORM
@@ -125,7 +143,7 @@ class Pipelines:
         name = self._pipeline_key(info) if capture and _is_named_well(pipeline) else b""
         if name and (known := self._known.get(name)) is not None:
             return Compiled(request=request, values=known, seconds=perf_counter() - started, known=True)
-        cache = self._create_cache(b"") if cached else 0
+        cache = create_cache(self._device, b"") if cached else 0
         try:
             made = self._call(type(pipeline), info, call, cache)
             self._check(pipeline, made)
@@ -136,11 +154,11 @@ class Pipelines:
                     if name:
                         self._remember(name, values)
                 elif cached:
-                    values = ((b"", self._cache_data(cache)),)
+                    values = ((b"", read_whole_cache(self._device, cache)),)
             finally:
                 commands.vkDestroyPipeline(device.handle, made.pipeline, ffi.NULL)
         finally:
-            self._destroy_cache(cache)
+            destroy_cache(self._device, cache)
         valid = made.feedback_flags & vk.VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT
         hit = made.feedback_flags & vk.VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT
         return Compiled(
@@ -178,12 +196,12 @@ class Pipelines:
             else:
                 if len(values) > 1:
                     raise InvalidArgumentError("a pipeline cache is one value")
-                cache = self._create_cache(values[0][1] if values else b"")
+                cache = create_cache(self._device, values[0][1] if values else b"")
             made = self._create(pipeline, _COMPILE_FORBIDDEN, cache=cache, extra=extra)
         finally:
             for binary in binaries:
                 device.commands.vkDestroyPipelineBinaryKHR(device.handle, binary, ffi.NULL)
-            self._destroy_cache(cache)
+            destroy_cache(self._device, cache)
         if made.pipeline:
             device.commands.vkDestroyPipeline(device.handle, made.pipeline, ffi.NULL)
         if made.result < 0:
@@ -193,6 +211,25 @@ class Pipelines:
             hit=made.result == vk.VK_SUCCESS,
             result=result_name(made.result),
             seconds=made.seconds,
+        )
+
+    def create(self, request: int, pipeline: AnyPipeline, cache: int, compiling_forbidden: bool) -> Created:
+        """Create through the driver's cache (0: none), with feedback of every stage."""
+        if compiling_forbidden and not self._device.creation_control:
+            raise DriverError("the driver cannot forbid compiling", code="VK_ERROR_FEATURE_NOT_PRESENT")
+        info, call = self._prepare(pipeline, _COMPILE_FORBIDDEN if compiling_forbidden else 0)
+        stages = 1 if isinstance(pipeline, ComputePipelineCreateInfo) else len(pipeline.stages or ())
+        made = self._call(type(pipeline), info, call, cache, stages)
+        if made.pipeline:
+            self._device.commands.vkDestroyPipeline(self._device.handle, made.pipeline, ffi.NULL)
+        if made.result < 0:
+            self._check(pipeline, made)
+        return Created(
+            request=request,
+            result=result_name(made.result),
+            seconds=made.seconds,
+            feedback=_feedback(made.feedback_flags, made.feedback_nanoseconds),
+            stages=tuple(_feedback(flags, nanoseconds) for flags, nanoseconds in made.stages),
         )
 
     def inspect(self, request: int, pipeline: AnyPipeline, representations: bool = True) -> Inspected:
@@ -249,6 +286,10 @@ class Pipelines:
 
     def _prepare(self, pipeline: AnyPipeline, more: int) -> tuple[Any, marshal.Call]:
         """The create info in C, with the description's flags, less ``_OF_ONE_CALL``, plus ``more``; and what keeps it alive."""
+        with self._preparing:
+            return self._prepare_alone(pipeline, more)
+
+    def _prepare_alone(self, pipeline: AnyPipeline, more: int) -> tuple[Any, marshal.Call]:
         device = self._device
         described = create_flags(pipeline)
         flags = described & ~_OF_ONE_CALL
@@ -275,16 +316,21 @@ class Pipelines:
         call = marshal.Call(self._resolver(changed, more & ~_COMPILE_FORBIDDEN))
         return marshal.structure(changed, call), call
 
-    def _call(self, kind: type[AnyPipeline], info: Any, call: marshal.Call, cache: int) -> _Creation:
-        """The creation call for a create info whose memory ``call`` keeps."""
+    def _call(self, kind: type[AnyPipeline], info: Any, call: marshal.Call, cache: int, stages: int = 0) -> _Creation:
+        """The creation call for a create info whose memory ``call`` keeps, with feedback of so many stages (0, or all)."""
         device = self._device
         feedback = None
+        of_stages = ffi.NULL
         if device.feedback:
             feedback = ffi.new("VkPipelineCreationFeedback *")
             feedback_info = ffi.new("VkPipelineCreationFeedbackCreateInfo *")
             feedback_info.sType = vk.VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO
             feedback_info.pNext = info.pNext
             feedback_info.pPipelineCreationFeedback = feedback
+            if stages:
+                of_stages = ffi.new("VkPipelineCreationFeedback[]", stages)
+                feedback_info.pipelineStageCreationFeedbackCount = stages
+                feedback_info.pPipelineStageCreationFeedbacks = of_stages
             info.pNext = feedback_info
         made = ffi.new("VkPipeline *")
         create = getattr(device.commands, _COMMANDS[kind])
@@ -306,6 +352,7 @@ class Pipelines:
             seconds=seconds,
             feedback_flags=feedback.flags if feedback is not None else 0,
             feedback_nanoseconds=feedback.duration if feedback is not None else 0,
+            stages=tuple((item.flags, item.duration) for item in of_stages) if of_stages else (),
         )
 
     def _resolver(self, pipeline: AnyPipeline, more: int) -> Callable[[Handle], int]:
@@ -411,36 +458,6 @@ class Pipelines:
         )
         return self._binaries(create)
 
-    def _create_cache(self, data: bytes) -> int:
-        device = self._device
-        memory = ffi.new("uint8_t[]", data) if data else ffi.NULL
-        create = ffi.new(
-            "VkPipelineCacheCreateInfo *",
-            {
-                "sType": vk.VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
-                "initialDataSize": len(data),
-                "pInitialData": memory,
-            },
-        )
-        made = ffi.new("VkPipelineCache *")
-        check(device.commands.vkCreatePipelineCache(device.handle, create, ffi.NULL, made), "vkCreatePipelineCache")
-        return int(made[0])
-
-    def _destroy_cache(self, cache: int) -> None:
-        if cache:
-            self._device.commands.vkDestroyPipelineCache(self._device.handle, cache, ffi.NULL)
-
-    def _cache_data(self, cache: int) -> bytes:
-        device, command = self._device, self._device.commands.vkGetPipelineCacheData
-        size = ffi.new("size_t *")
-        while True:
-            check(command(device.handle, cache, size, ffi.NULL), "vkGetPipelineCacheData")
-            data = bytearray(size[0])
-            result = command(device.handle, cache, size, ffi.from_buffer(data))
-            if result != vk.VK_INCOMPLETE:
-                check(result, "vkGetPipelineCacheData")
-                return bytes(data[: size[0]])
-
     def _cache_holds_anything(self) -> bool:
         """Whether a cache grows by a pipeline: some drivers have caches in name only."""
         code = b"".join(word.to_bytes(4, "little") for word in _EMPTY_SHADER)
@@ -451,16 +468,16 @@ class Pipelines:
         pipeline = ComputePipelineCreateInfo(stage=stage, layout=layout)
         cache = 0
         try:
-            cache = self._create_cache(b"")
-            empty = self._cache_data(cache)
+            cache = create_cache(self._device, b"")
+            empty = read_whole_cache(self._device, cache)
             made = self._create(pipeline, 0, cache=cache)
             self._check(pipeline, made)
             self._device.commands.vkDestroyPipeline(self._device.handle, made.pipeline, ffi.NULL)
-            return len(self._cache_data(cache)) > len(empty)
+            return len(read_whole_cache(self._device, cache)) > len(empty)
         except ShaderkilnError:
             return True
         finally:
-            self._destroy_cache(cache)
+            destroy_cache(self._device, cache)
             self.objects.forget()
 
     # ---------------------------------------------------------------------------------------------------------- inspection
@@ -539,6 +556,16 @@ class Pipelines:
                 )
                 for item in items[0 : count[0]]
             )
+
+
+def _feedback(flags: int, nanoseconds: int) -> Feedback | None:
+    if not flags & vk.VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT:
+        return None
+    return Feedback(
+        cache_hit=bool(flags & vk.VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT),
+        base_pipeline_acceleration=bool(flags & vk.VK_PIPELINE_CREATION_FEEDBACK_BASE_PIPELINE_ACCELERATION_BIT),
+        seconds=nanoseconds / 1e9,
+    )
 
 
 _MAXIMUM_KEY: int = dict(ffi.typeof("VkPipelineBinaryKeyKHR").fields)["key"].type.length

@@ -1,7 +1,7 @@
 """Messages between a job and a driver worker, and their frames: u32 length, least significant byte first, then msgpack.
 
 One worker serves one device of one driver build for one source of descriptions. Requests are answered in order, one answer
-each; ``Define`` and ``Forget`` have none.
+each; ``Define`` and ``Forget`` have none. Only the answers to ``Create`` come as they are ready where ``Open.threads`` says so.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class Open(Struct, frozen=True, tag=True):
     """False: report the capabilities only; the worker can be opened again."""
     device_index: int = 0
     """Position in the driver's own list of devices; ``DXGI_ERROR_NOT_FOUND`` past its end."""
+    threads: int = 0
+    """Threads that carry out ``Create`` side by side; 0: in turn with everything else."""
 
 
 class Define(Struct, frozen=True, tag=True):
@@ -92,6 +94,53 @@ class Inspect(Struct, frozen=True, tag=True):
     representations: bool = True
 
 
+class CreateCache(Struct, frozen=True, tag=True):
+    """Make a VkPipelineCache; from now on the number ``cache`` (not 0) means it. Answer ``Done``.
+
+    Whose data it is, and that it is whole, must have been checked before: drivers take what they are given.
+    """
+
+    request: int
+    cache: int
+    data: bytes = b""
+    flags: int = 0
+
+
+class DestroyCache(Struct, frozen=True, tag=True):
+    """Destroy the cache once nothing uses it; answer ``Done``."""
+
+    request: int
+    cache: int
+
+
+class ReadCache(Struct, frozen=True, tag=True):
+    """vkGetPipelineCacheData with a buffer of ``size`` bytes, or with none; answer ``CacheRead``."""
+
+    request: int
+    cache: int
+    size: int | None = None
+    whole: bool = False
+    """All data in whatever size it has; ``size`` does not count."""
+
+
+class MergeCaches(Struct, frozen=True, tag=True):
+    """vkMergePipelineCaches; answer ``Done``. Nothing else may use the destination meanwhile."""
+
+    request: int
+    destination: int
+    sources: tuple[int, ...]
+
+
+class Create(Struct, frozen=True, tag=True):
+    """Create the pipeline through a cache (0: none) and destroy it again; answer ``Created``."""
+
+    request: int
+    pipeline: AnyPipeline
+    cache: int = 0
+    compiling_forbidden: bool = False
+    """VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT; the description's own flag for that does not count."""
+
+
 class Opened(Struct, frozen=True, tag=True):
     """The device is open."""
 
@@ -125,6 +174,45 @@ class Recreated(Struct, frozen=True, tag=True):
     result: str
     """VkResult name of the creation call, ``VK_PIPELINE_COMPILE_REQUIRED`` on a miss."""
     seconds: float
+
+
+class Done(Struct, frozen=True, tag=True):
+    """The request was carried out."""
+
+    request: int
+
+
+class CacheRead(Struct, frozen=True, tag=True):
+    """What vkGetPipelineCacheData gave."""
+
+    request: int
+    size: int
+    """The size that the driver reports: of all data where no buffer was given, else of what was written."""
+    data: bytes
+    complete: bool
+    """False: VK_INCOMPLETE."""
+
+
+class Feedback(Struct, frozen=True):
+    """VkPipelineCreationFeedback of a pipeline or a stage."""
+
+    cache_hit: bool
+    """VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT."""
+    base_pipeline_acceleration: bool
+    seconds: float
+
+
+class Created(Struct, frozen=True, tag=True):
+    """The answer to ``Create``: the driver took the call. A pipeline was created only where ``result`` is VK_SUCCESS."""
+
+    request: int
+    result: str
+    """VkResult name: VK_SUCCESS, or VK_PIPELINE_COMPILE_REQUIRED where compiling was needed and forbidden."""
+    seconds: float
+    """Time of the creation call alone."""
+    feedback: Feedback | None = None
+    """None where the driver gives none or says that it is not valid; so for each of ``stages``, in the description's order."""
+    stages: tuple[Feedback | None, ...] = ()
 
 
 class Statistic(Struct, frozen=True):
@@ -165,8 +253,9 @@ class Failed(Struct, frozen=True, tag=True):
     message: str
 
 
-Request: TypeAlias = Open | Define | Forget | Compile | Recreate | Inspect
-Answer: TypeAlias = Opened | Compiled | Recreated | Inspected | Failed
+CacheRequest: TypeAlias = CreateCache | DestroyCache | ReadCache | MergeCaches | Create
+Request: TypeAlias = Open | Define | Forget | Compile | Recreate | Inspect | CacheRequest
+Answer: TypeAlias = Opened | Compiled | Recreated | Inspected | Done | CacheRead | Created | Failed
 
 
 def _to_number(value: Any) -> int:

@@ -13,25 +13,36 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from shaderkiln.drivers.bindings import ffi
 from shaderkiln.drivers.device import Device
 from shaderkiln.drivers.icd import Driver
 from shaderkiln.drivers.physical_device import PhysicalDevice
+from shaderkiln.drivers.pipeline_caches import PipelineCaches
 from shaderkiln.drivers.pipelines import Pipelines
 from shaderkiln.drivers.protocol import (
     MAXIMUM_FRAME,
     Answer,
+    CacheRead,
+    CacheRequest,
     Compile,
+    Create,
+    CreateCache,
     Define,
+    DestroyCache,
+    Done,
     Failed,
     Forget,
     Inspect,
+    MergeCaches,
     Open,
     Opened,
+    ReadCache,
     Recreate,
     Request,
     decode_request,
@@ -39,23 +50,37 @@ from shaderkiln.drivers.protocol import (
 )
 from shaderkiln.errors import InvalidArgumentError, ShaderkilnError
 
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
 _PR_SET_PDEATHSIG = 1
 
 
 class Session:
-    """One device and the requests to it, without the transport."""
+    """One device and the requests to it, without the transport.
 
-    def __init__(self, driver_path: str) -> None:
+    ``send`` takes the answers of requests that are carried out by threads (``Open.threads``); without it there are none.
+    """
+
+    def __init__(self, driver_path: str, send: Callable[[Answer], None] | None = None) -> None:
         self._driver_path = driver_path
+        self._send = send
+        self._threads: ThreadPoolExecutor | None = None
+        self._in_flight: Counter[int] = Counter()
+        """Requests that threads have, by the number of their cache."""
+        self._changed = threading.Condition()
+        self._caches: PipelineCaches | None = None
         self._physical: PhysicalDevice | None = None
         self._device: Device | None = None
         self._pipelines: Pipelines | None = None
 
     def handle(self, request: Request) -> Answer | None:
         """The answer, ``Failed`` for any error."""
-        number = getattr(request, "request", 0)
+        return self._guarded(getattr(request, "request", 0), lambda: self._handle(request))
+
+    def _guarded(self, number: int, work: Callable[[], Answer | None]) -> Answer | None:
         try:
-            return self._handle(request)
+            return work()
         except ShaderkilnError as error:
             return Failed(request=number, code=error.code, message=str(error))
         except MemoryError:
@@ -66,8 +91,8 @@ class Session:
     def _handle(self, request: Request) -> Answer | None:
         if isinstance(request, Open):
             return self._open(request)
-        pipelines = self._pipelines
-        if pipelines is None:
+        pipelines, caches = self._pipelines, self._caches
+        if pipelines is None or caches is None:
             if isinstance(request, (Define, Forget)):
                 return None
             raise InvalidArgumentError("no device is open")
@@ -82,8 +107,55 @@ class Session:
                 pipelines.objects.define(request.kind, request.handle, request.description)
                 return None
             case Forget():
+                self._wait()
                 pipelines.forget()
                 return None
+        return self._handle_cache(request, pipelines, caches)
+
+    def _handle_cache(self, request: CacheRequest, pipelines: Pipelines, caches: PipelineCaches) -> Answer | None:
+        match request:
+            case Create():
+                cache = caches.handle(request.cache)
+                if self._threads is not None:
+                    with self._changed:
+                        self._in_flight[request.cache] += 1
+                    self._threads.submit(self._create, pipelines, request, cache)
+                    return None
+                return pipelines.create(request.request, request.pipeline, cache, request.compiling_forbidden)
+            case CreateCache():
+                caches.create(request.cache, request.data, request.flags)
+            case DestroyCache():
+                self._wait(request.cache)
+                caches.destroy(request.cache)
+            case MergeCaches():
+                self._wait(request.destination)
+                caches.merge(request.destination, request.sources)
+            case ReadCache():
+                if request.whole:
+                    data, complete = caches.read_whole(request.cache), True
+                elif request.size is None:
+                    return CacheRead(request=request.request, size=caches.size(request.cache), data=b"", complete=True)
+                else:
+                    data, complete = caches.read(request.cache, request.size)
+                return CacheRead(request=request.request, size=len(data), data=data, complete=complete)
+        return Done(request=request.request)
+
+    def _create(self, pipelines: Pipelines, request: Create, cache: int) -> None:
+        """In a thread of its own."""
+        answer = self._guarded(
+            request.request,
+            lambda: pipelines.create(request.request, request.pipeline, cache, request.compiling_forbidden),
+        )
+        with self._changed:
+            self._in_flight[request.cache] -= 1
+            self._changed.notify_all()
+        if self._send is not None and answer is not None:
+            self._send(answer)
+
+    def _wait(self, cache: int | None = None) -> None:
+        """Until no thread uses that cache, or none has anything to do."""
+        with self._changed:
+            self._changed.wait_for(lambda: not (any(self._in_flight.values()) if cache is None else self._in_flight[cache]))
 
     def _open(self, request: Open) -> Opened:
         if self._device is not None:
@@ -98,6 +170,11 @@ class Session:
             return Opened(capabilities=capabilities, global_key=b"", seconds=perf_counter() - started)
         device = self._device = Device(physical, request.features)
         pipelines = self._pipelines = Pipelines(device)
+        self._caches = PipelineCaches(device)
+        if request.threads > 0 and self._send is not None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._threads = ThreadPoolExecutor(request.threads)
         return Opened(
             capabilities=device.restrict(capabilities, pipelines.object_code_form),
             global_key=device.global_key(),
@@ -106,13 +183,17 @@ class Session:
 
     def close(self) -> None:
         """Destroy everything that was created."""
+        if self._threads is not None:
+            self._threads.shutdown()
+        if self._caches is not None:
+            self._caches.destroy_all()
         if self._pipelines is not None:
             self._pipelines.forget()
         if self._device is not None:
             self._device.destroy()
         if self._physical is not None:
             self._physical.destroy()
-        self._pipelines = self._device = self._physical = None
+        self._pipelines = self._caches = self._device = self._physical = None
 
 
 class Handler(Protocol):
@@ -122,12 +203,26 @@ class Handler(Protocol):
         """The answer; None for a request that has none."""
 
 
-def serve(connection: socket.socket, session: Handler) -> None:
-    """Answer frames until the connection ends."""
+class Sender:
+    """Sends answers as frames, from any thread."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    def __call__(self, answer: Answer) -> None:
+        data = frame(answer)
+        with self._lock:
+            self._connection.sendall(data)
+
+
+def serve(connection: socket.socket, session: Handler, send: Callable[[Answer], None] | None = None) -> None:
+    """Answer frames until the connection ends; ``send`` takes the answers instead of the connection."""
+    send = send or Sender(connection)
     while (payload := _receive_frame(connection)) is not None:
         answer = session.handle(decode_request(payload))
         if answer is not None:
-            connection.sendall(frame(answer))
+            send(answer)
 
 
 def _receive_frame(connection: socket.socket) -> bytearray | None:
@@ -171,10 +266,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("usage: python -m shaderkiln.drivers.worker SOCKET DRIVER [--memory BYTES]\n")
         return 2
     isolate(int(given[3]) if len(given) == 4 else 0)
-    session = Session(given[1])
     with socket.socket(fileno=int(given[0])) as connection:
+        send = Sender(connection)
+        session = Session(given[1], send)
         try:
-            serve(connection, session)
+            serve(connection, session, send)
         except (ConnectionError, BrokenPipeError):
             pass  # the parent is gone; nobody waits for an answer
         finally:
