@@ -74,6 +74,12 @@ def test_tables_show_cells_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
         assert text in shown
 
 
+def test_a_row_is_one_line_where_no_person_reads(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("", ["a", "b"], [["x" * 300, "word " * 100], ["y", "z"]])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if "x" in line or "y" in line]
+    assert rows == [["x" * 300, *["word"] * 100], ["y", "z"]]
+
+
 def test_damage_of_a_capture_is_shown(kiln: Kiln, tmp_path: Path) -> None:
     path = write_capture(tmp_path / "game.foz", ["code a", "code b"])
     data = bytearray(path.read_bytes())

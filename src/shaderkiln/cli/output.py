@@ -35,6 +35,9 @@ EXIT_INTERRUPTED = 130
 PATH = click.Path(path_type=Path, readable=False)
 """The type of an argument that names a file; whether it is there and can be read is found out, and told, when it is opened."""
 
+MAXIMUM_WIDTH = 1 << 16
+"""Columns that a table for programs has at most."""
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON, one object a line.")
 
 
@@ -240,5 +243,7 @@ def print_table(title: str, columns: list[str], rows: list[list[str]], *, right:
         table.add_row(*map(printable, row))
     console = Console(markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
-        console = Console(markup=False, emoji=False, highlight=False, width=200)
+        # As wide as its longest row: whoever searches the text finds cells whole.
+        console = Console(markup=False, emoji=False, highlight=False, width=MAXIMUM_WIDTH)
+        console.width = max(200, console.measure(table).maximum)
     console.print(table)
