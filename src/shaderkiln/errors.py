@@ -94,6 +94,18 @@ class UnsupportedError(ShaderkilnError):
     default_code = "DXGI_ERROR_UNSUPPORTED"
 
 
+class AdapterNotFoundError(ShaderkilnError):
+    """Object code of other hardware than this adapter (``D3D12_ERROR_ADAPTER_NOT_FOUND``)."""
+
+    default_code = "D3D12_ERROR_ADAPTER_NOT_FOUND"
+
+
+class DriverVersionMismatchError(ShaderkilnError):
+    """Object code of another driver build, or data of another version of its format (``D3D12_ERROR_DRIVER_VERSION_MISMATCH``)."""
+
+    default_code = "D3D12_ERROR_DRIVER_VERSION_MISMATCH"
+
+
 class DriverError(ShaderkilnError):
     """A driver, or the process that holds it, failed; ``code`` is the VkResult name where there is one."""
 
