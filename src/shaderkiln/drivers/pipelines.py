@@ -133,11 +133,11 @@ class Pipelines:
 
     # ------------------------------------------------------------------------------------------------------------ requests
 
-    def compile(self, request: int, pipeline: AnyPipeline, keep: bool = True) -> Compiled:
+    def compile(self, request: int, pipeline: AnyPipeline, keep: bool = True, as_cache: bool = False) -> Compiled:
         """Compile, and give the object code as (key, data). A pipeline cache has no key of the driver's: b""."""
         device, commands = self._device, self._device.commands
-        capture = keep and self.object_code_form == BINARY_FORM
-        cached = keep and self.object_code_form == CACHE_FORM
+        capture = keep and self.object_code_form == BINARY_FORM and not as_cache
+        cached = keep and (self.object_code_form == CACHE_FORM or as_cache)
         started = perf_counter()
         info, call = self._prepare(pipeline, _CAPTURE_DATA if capture else 0)
         name = self._pipeline_key(info) if capture and _is_named_well(pipeline) else b""

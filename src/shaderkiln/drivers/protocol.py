@@ -75,6 +75,8 @@ class Compile(Struct, frozen=True, tag=True):
     pipeline: AnyPipeline
     keep: bool = True
     """False: do not capture object code (a plain compile, for measurements)."""
+    as_cache: bool = False
+    """Answer with the data of a VkPipelineCache, whatever form the driver's object code has."""
 
 
 class Recreate(Struct, frozen=True, tag=True):

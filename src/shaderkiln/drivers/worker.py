@@ -98,7 +98,7 @@ class Session:
             raise InvalidArgumentError("no device is open")
         match request:
             case Compile():
-                return pipelines.compile(request.request, request.pipeline, request.keep)
+                return pipelines.compile(request.request, request.pipeline, request.keep, request.as_cache)
             case Recreate():
                 return pipelines.recreate(request.request, request.pipeline, request.values)
             case Inspect():
