@@ -16,6 +16,10 @@ _NAMES = {
     ),
     "shaderkiln.direct3d12.objects": "PipelineState StateObject",
     "shaderkiln.direct3d12.pipeline_library": "PipelineLibrary",
+    "shaderkiln.direct3d12.component_pool": "ComponentPool MappedComponentPool PoolStatistics",
+    "shaderkiln.direct3d12.process_debug": "ProcessDebugFlags process_debug_flags set_process_debug_flags",
+    "shaderkiln.direct3d12.serialized_components": "ComputeVariation DeserializedPipelineState SerializeFlags",
+    "shaderkiln.formats.pipeline_components": "SerializedPipelineState SerializedShader ShaderSlot",
     "shaderkiln.direct3d12.statistics": "CreateStateObjectStatistics ObjectSource StateObjectStatistics",
     "shaderkiln.keys": "ValueType",
     "shaderkiln.sessions": (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, overload
 from weakref import WeakKeyDictionary
@@ -30,7 +30,7 @@ from shaderkiln.keys import ObjectKey, Value, ValueType
 from shaderkiln.registration.explorer import Explorer
 from shaderkiln.registration.records import Scope
 from shaderkiln.sessions.control import CacheControlFlags, CacheKindFlags, ShaderCacheControl, process_control
-from shaderkiln.sessions.debug_layer import DebugLayer, process_debug_layer
+from shaderkiln.sessions.debug_layer import DebugLayer, Severity, process_debug_layer
 from shaderkiln.sessions.descs import SESSION_SUPPORT, SessionDesc1, ShaderCacheSessionDesc, ShaderCacheSupportFlags
 from shaderkiln.sessions.factory import SessionEnvironment, create_shader_cache_session, create_shader_cache_session1
 from shaderkiln.sessions.interface import SessionReference, ShaderCacheSession
@@ -49,11 +49,16 @@ from .features import (
 )
 from .local_cache import LocalCache
 from .objects import PipelineState, StateObject
+from .process_debug import process_debug_flags
 from .statistics import CreationCounter, ObjectSource, StateObjectStatistics
 from .stored_objects import StoredObject, store_object
 
 if TYPE_CHECKING:
+    from shaderkiln.formats.pipeline_library import Buffer
+    from shaderkiln.formats.pipeline_components import SerializedPipelineState
+
     from .pipeline_library import PipelineLibrary
+    from .serialized_components import ComputeVariation, DeserializedPipelineState
 
 WORKERS = min(4, len(os.sched_getaffinity(0)))
 
@@ -98,6 +103,7 @@ class Device:
         limits: Limits | None,
         control: ShaderCacheControl,
         debug: DebugLayer,
+        tool: bool = False,
     ) -> None:
         self.compiler = compiler.identity
         """The adapter and its driver build."""
@@ -106,6 +112,8 @@ class Device:
         self.executable = executable
         """The program by which the application is registered."""
         self.debug = debug
+        self.serializes = tool or bool(process_debug_flags())
+        """Whether pipelines may be serialized: not on the devices that players have (XS-07)."""
         self._control = control
         self._lowering = lowering
         self._local_cache = LocalCache(compiler.identity, local_cache, control, debug)
@@ -192,23 +200,41 @@ class Device:
     def create_pipeline_state(self, stream: PipelineStateStream) -> PipelineState:
         """Create a pipeline state; see ``creation`` for where its object code is looked for.
 
+        A cached blob in the stream comes before everything else; where it was made with other states, or the driver refuses it, the
+        pipeline state is created as without it.
+
         Raises InvalidArgumentError for a stream that is not valid, for a PSDB session that is closed or was made by a device of
-        another adapter; UnsupportedPipelineError, with the reasons, for what the adapter or the translation of shaders cannot do;
+        another adapter; for a cached blob of other shaders or another root signature, and as ``blobs.open_block`` for what is none
+        of this device; UnsupportedPipelineError, with the reasons, for what the adapter or the translation of shaders cannot do;
         DriverCrashError and DriverError.
         """
         self._check_open()
         validate(stream)
         key = object_key(stream)
-        with _Attached(self, stream.psdb) as attached:
-            source = self._create_parts(self._pipeline_state_parts(stream, key), attached.session)
-            created = PipelineState(self, stream, key, source, attached.kept())
-        self._pipeline_states.add(source)
-        return created
+        if not stream.cached_pso:
+            return self._create_pipeline_state(stream, key)
+        cached = self._open_cached_blob(stream, key)
+        if cached is None:
+            self.debug.write(Severity.INFO, "cached-pso-not-used", f"object {key.hex()}: the blob was made with other states")
+            return self._create_pipeline_state(stream, key)
+        return self._create_pipeline_state(
+            stream, key, cached, ObjectSource.CACHED_PSO, lambda: self._open_cached_blob(stream, key)
+        )
 
-    def create_pipeline_library(self, blob: bytes = b"") -> PipelineLibrary:
-        """An empty library of pipeline states, or the one that ``PipelineLibrary.serialize`` gave. Raises as PipelineLibrary.
+    def validate_pipeline_library(self, blob: Buffer) -> Literal["S_FALSE"]:
+        """What CreatePipelineLibrary does without an output: ``S_FALSE`` if a library would have been made.
 
-        Raises UnsupportedError where the driver takes no stored object code.
+        Raises as ``create_pipeline_library``.
+        """
+        self.create_pipeline_library(blob)
+        return "S_FALSE"
+
+    def create_pipeline_library(self, blob: Buffer = b"") -> PipelineLibrary:
+        """An empty library of pipeline states, or the one that ``PipelineLibrary.serialize`` gave.
+
+        The blob is used where it lies, and must not change as long as the library lives. Raises UnsupportedError where the driver
+        takes no stored object code, DamagedInputError for a blob that is damaged or not recognised, AdapterNotFoundError for one of
+        other hardware, DriverVersionMismatchError for one of another driver build or another version of the format.
         """
         from .pipeline_library import PipelineLibrary
 
@@ -216,6 +242,40 @@ class Device:
         if not self._creator.stores_object_code:
             raise UnsupportedError("the driver takes no stored object code, so there are no pipeline libraries")
         return PipelineLibrary(self, blob)
+
+    # Serialized components
+
+    def serialize_compute_pipeline_state(self, pipeline: PipelineState, flags: int = 0) -> SerializedPipelineState:
+        """The component pieces of a compute pipeline state (XS-01). Offline only; raises as ``serialized_components.serialize``."""
+        from .serialized_components import serialize
+
+        return serialize(self, pipeline, "compute", flags)
+
+    def serialize_graphics_pipeline_state(self, pipeline: PipelineState, flags: int = 0) -> SerializedPipelineState:
+        """The component pieces of a graphics or mesh pipeline state. Offline only; raises as ``serialized_components.serialize``."""
+        from .serialized_components import serialize
+
+        return serialize(self, pipeline, "graphics", flags)
+
+    def deserialize_compute_pipeline_state(self, serialized: SerializedPipelineState) -> DeserializedPipelineState:
+        """A compute pipeline of its pieces, without compiling (XS-03). Raises as ``serialized_components.deserialize``."""
+        from .serialized_components import deserialize
+
+        return deserialize(self, serialized, "compute")
+
+    def deserialize_graphics_pipeline_state(self, serialized: SerializedPipelineState) -> DeserializedPipelineState:
+        """A graphics pipeline of its pieces, without compiling. Raises as ``serialized_components.deserialize``."""
+        from .serialized_components import deserialize
+
+        return deserialize(self, serialized, "graphics")
+
+    def create_derived_compute_pipeline_state(
+        self, base: DeserializedPipelineState, variation: ComputeVariation
+    ) -> DeserializedPipelineState:
+        """A variation of a deserialized compute pipeline, without compiling (XS-06). Raises as ``serialized_components.derive``."""
+        from .serialized_components import derive
+
+        return derive(self, base, variation)
 
     def create_state_object(self, desc: StateObjectDesc) -> StateObject:
         """Create a state object. Raises as ``create_pipeline_state``."""
@@ -282,21 +342,37 @@ class Device:
         psdb = self._default_session() if session is None else session
         return combined([self._creator.create(part, psdb, source) for part in parts])
 
-    def _create_from_library(self, stream: PipelineStateStream, stored: StoredObject) -> PipelineState:
-        self._check_open()
-        validate(stream)
-        key = object_key(stream)
-        if key != stored.group.object_key:
-            raise InvalidArgumentError("stream: the library has another pipeline state of that name")
+    def _create_pipeline_state(
+        self,
+        stream: PipelineStateStream,
+        key: ObjectKey,
+        stored: StoredObject | None = None,
+        source: ObjectSource = ObjectSource.LIBRARY,
+        origin: Callable[[], StoredObject | None] | None = None,
+    ) -> PipelineState:
+        """``stored`` is what the application has of it, ``source`` what that is called, and ``origin`` gives it again."""
         with _Attached(self, stream.psdb) as attached:
             parts = self._pipeline_state_parts(stream, key)
-            if self._creator.load(parts[0], stored, "PipelineLibrary"):
-                source = ObjectSource.LIBRARY
-            else:
-                source = self._create_parts(parts, attached.session)
+            if stored is None or not self._creator.load(parts[0], stored, source):
+                source, origin = self._create_parts(parts, attached.session), None
             created = PipelineState(self, stream, key, source, attached.kept())
+            created._origin = origin
         self._pipeline_states.add(source)
         return created
+
+    def _open_cached_blob(self, stream: PipelineStateStream, key: ObjectKey) -> StoredObject | None:
+        from .blobs import open_cached_blob
+
+        return open_cached_blob(stream.cached_pso or b"", stream, key, self.compiler)
+
+    def _cached_blob(self, pipeline: PipelineState) -> bytes:
+        from .blobs import cached_blob
+
+        application = self.application or ApplicationIdentity()
+        return cached_blob(pipeline.desc, pipeline.object_key, pipeline._object_code(), self.compiler, application)
+
+    def _compile_again(self, part: Part) -> StoredObject:
+        return self._creator.compile_again(part)
 
     def _find_parts(self, parts: tuple[Part, ...], session: ShaderCacheSession | None) -> tuple[StoredObject, ...]:
         found = []
@@ -394,13 +470,15 @@ def create_device(
     control: ShaderCacheControl = process_control,
     debug: DebugLayer = process_debug_layer,
     lowering: Lowering | None = None,
+    tool: bool = False,
 ) -> Device:
     """A device of an adapter family, for example ``amd-navi31``.
 
     ``application`` is an identity of this device's own (``declare``) in place of the process's. ``executable`` is the program by
     which the application is registered; default: the one that runs. ``plugin``, ``package`` and ``abi_version`` choose among
     several drivers of a family. ``local_cache`` is the folder of the local driver cache, ``registries`` are others than the user's
-    and the system's. ``workers`` is the largest number of driver processes, of which one thread keeps one busy.
+    and the system's. ``workers`` is the largest number of driver processes, of which one thread keeps one busy. ``tool`` is for
+    offline tools, which may serialize pipelines.
 
     The identity of the process cannot be set afterwards. Raises FamilyNotFoundError where nothing here compiles for the family.
     """
@@ -426,4 +504,5 @@ def create_device(
         limits=limits,
         control=control,
         debug=debug,
+        tool=tool,
     )
