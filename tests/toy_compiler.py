@@ -18,6 +18,7 @@ from shaderkiln.capabilities import Capabilities
 from shaderkiln.compilers.hosted import HostedFamily, PipelineCompiler
 from shaderkiln.compilers.plugin import AdapterFamily, Compiler, FamilyCompiler, FamilyNotFoundError
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription
+from shaderkiln.descriptions.requirements import Unmet
 from shaderkiln.drivers.protocol import Executable, Representation, Statistic
 from shaderkiln.errors import InvalidArgumentError
 from shaderkiln.identity import CompilerIdentity
@@ -37,6 +38,20 @@ def identity(family: str = "toy-one", abi_version: int = ABI_VERSIONS[0], **chan
     return CompilerIdentity(**(fields | changes))  # type: ignore[arg-type]
 
 
+class ToyFamily(HostedFamily):
+    """Takes everything; in the tale "choosy" nothing whose text begins so."""
+
+    def check(self, description: PipelineDescription) -> tuple[Unmet, ...]:
+        if os.environ.get("TOY_TALE") != "choosy" or not text_of(description).startswith("choosy"):
+            return ()
+        needed = "Toy.patience"
+        text = f"pipeline: a choosy one needs {needed}, which the device does not have"
+        return (
+            Unmet("feature", needed, "true", "false", "pipeline", text),
+            Unmet("feature", "Toy.luck", "true", "false", "pipeline", "pipeline: it has no luck"),
+        )
+
+
 class ToyCompiler(Compiler):
     name = "toy"
 
@@ -54,7 +69,7 @@ class ToyCompiler(Compiler):
         if family not in ("toy-one", "toy-two") or abi_version not in (None, *ABI_VERSIONS):
             raise FamilyNotFoundError(f"plugin 'toy' has no family {family!r} of that ABI version; it has toy-one and toy-two")
         made_for = identity(family, abi_version or ABI_VERSIONS[0], features=application.features)
-        return HostedFamily(made_for, "toy_compiler:ToyPipelines")
+        return ToyFamily(made_for, "toy_compiler:ToyPipelines")
 
 
 def log(verb: str, text: str) -> None:

@@ -168,14 +168,16 @@ def verify_psdb(
     package: str | None = None,
     workers: int | None = None,
     limits: Limits | None = None,
+    strict: bool = False,
     on_verdict: Callable[[Verdict], None] | None = None,
     on_tick: Callable[[Progress], None] | None = None,
     on_start: Callable[[VerifyJob], None] | None = None,
 ) -> VerifyReport:
     """Creates every pipeline of a capture or state object database from a PSDB, with compiling forbidden.
 
-    ``family`` is the family to verify for; default: the PSDB's own. Raises CacheCorruptError if the PSDB belongs to another
-    family, driver build or device, before any driver sees it.
+    ``family`` is the family to verify for; default: the PSDB's own. ``strict`` goes with a PSDB that was compiled so: what was
+    kept from the driver only because the device does not advertise it is unsupported, and no miss. Raises CacheCorruptError if the
+    PSDB belongs to another family, driver build or device, before any driver sees it.
     """
     from shaderkiln.compilers.plugin import open_family
     from shaderkiln.compilers.verify import VerifyJob
@@ -184,13 +186,13 @@ def verify_psdb(
     if not isinstance(database, Psdb):
         with open_psdb(database) as opened:
             return verify_psdb(
-                opened, capture, family=family, plugin=plugin, package=package, workers=workers, limits=limits,
+                opened, capture, family=family, plugin=plugin, package=package, workers=workers, limits=limits, strict=strict,
                 on_verdict=on_verdict, on_tick=on_tick, on_start=on_start,
             )  # fmt: skip
     if isinstance(capture, str | os.PathLike):
         with open_source(capture) as source:
             return verify_psdb(
-                database, source, family=family, plugin=plugin, package=package, workers=workers, limits=limits,
+                database, source, family=family, plugin=plugin, package=package, workers=workers, limits=limits, strict=strict,
                 on_verdict=on_verdict, on_tick=on_tick, on_start=on_start,
             )  # fmt: skip
     _require_one_set_of_features(capture)
@@ -201,7 +203,9 @@ def verify_psdb(
         package=package,
         abi_version=None if family or package else database.identity.abi_version,
     )
-    job = VerifyJob(capture, compiler, database, workers=workers, limits=limits, on_verdict=on_verdict, on_tick=on_tick)
+    job = VerifyJob(
+        capture, compiler, database, workers=workers, limits=limits, strict=strict, on_verdict=on_verdict, on_tick=on_tick
+    )
     if on_start:
         on_start(job)
     return job.run()

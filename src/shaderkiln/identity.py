@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from shaderkiln.errors import InvalidArgumentError
+from shaderkiln.errors import CacheCorruptError, InvalidArgumentError
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,18 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.field}: stored {_shown(self.stored)}, expected {_shown(self.expected)}"
+
+
+class IdentityMismatchError(CacheCorruptError):
+    """A database was made for or by somebody else; ``differences`` has every field. ``is_output``: it was to be written to."""
+
+    def __init__(
+        self, path: object, found: Iterable[Difference], what: str = "made for or by another", *, is_output: bool = False
+    ) -> None:
+        self.differences = tuple(found)
+        super().__init__(f"{path}: {what}: " + "; ".join(map(str, self.differences)))
+        self.path = path
+        self.is_output = is_output
 
 
 def differences(stored: CompilerIdentity, expected: CompilerIdentity) -> tuple[Difference, ...]:

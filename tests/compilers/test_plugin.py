@@ -98,7 +98,9 @@ def test_an_older_abi_version_can_be_chosen_and_is_another_psdb(kiln: Kiln, tmp_
     assert kiln("verify", "old.psdb", capture).returncode == 0
     refused = kiln("compile", capture, "-f", "toy-one", "-o", "old.psdb")
     assert refused.returncode == 3
-    assert "abi_version: stored" in refused.stderr
+    assert "old.psdb was made for or by another: differs in abi_version; use another -o, or --replace" in refused.stderr
+    (record,) = kiln.records("compile", capture, "-f", "toy-one", "-o", "old.psdb", code=3)
+    assert record["differences"] == [{"field": "abi_version", "stored": 1 << 48, "expected": 2 << 48 | 1 << 32}]
     unknown = kiln("compile", capture, "-f", "toy-one", "--abi", "9.0", "-o", "new.psdb")
     assert (unknown.returncode, (tmp_path / "new.psdb").exists()) == (4, False)
 

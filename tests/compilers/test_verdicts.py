@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from shaderkiln.compilers.verdicts import (
     GOOD,
     Outcome,
+    Reason,
     Tally,
     Verdict,
     death_text,
+    missing,
     remembered,
     signal_name,
     signal_number,
@@ -73,6 +75,39 @@ def test_a_tally_is_good_if_nothing_went_wrong() -> None:
         assert tally.good == (outcome in GOOD)
     assert {str(outcome) for outcome in GOOD} == {"compiled", "reused", "unsupported", "hit"}
     assert Tally().good
+
+
+def test_a_tally_in_words_has_the_counts_in_the_order_of_outcomes() -> None:
+    tally = Tally()
+    assert str(tally) == "0 pipelines"
+    tally.add(Verdict("a", "compute", Outcome.UNSUPPORTED))
+    assert str(tally) == "1 pipeline: 1 unsupported"
+    tally.add(Verdict("b", "compute", Outcome.COMPILED))
+    tally.add(Verdict("c", "compute", Outcome.UNSUPPORTED))
+    assert str(tally) == "3 pipelines: 1 compiled, 2 unsupported"
+
+
+def test_what_is_missing_is_named_once_wherever_it_is_needed() -> None:
+    reasons = (
+        Reason(
+            "stage",
+            "a",
+            "stage miss, module 1: RayTracingKHR needs A.b, which the device does not have",
+            "stage miss, module 1",
+        ),
+        Reason(
+            "stage",
+            "a",
+            "stage miss, module 2: RayTracingKHR needs A.b, which the device does not have",
+            "stage miss, module 2",
+        ),
+        Reason("extension", "x", "pipeline: VkX needs VK_x or VK_y, which the device does not have", "pipeline"),
+        Reason("limit", "l", "layout: 9 sets are more than 8", "layout"),
+        Reason("direct3d12", "w", "a work graph has no form here", ""),
+    )
+    verdict = Verdict("0", "raytracing", Outcome.UNSUPPORTED, message="all of it", reasons=reasons)
+    assert missing(verdict) == ("A.b", "VK_x or VK_y", "9 sets are more than 8", "a work graph has no form here")
+    assert missing(Verdict("0", "compute", Outcome.UNSUPPORTED, message="all of it")) == ("all of it",)
 
 
 def test_programs_read_verdicts_as_json() -> None:

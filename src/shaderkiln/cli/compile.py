@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shaderkiln.cli.output import EXIT_INTERRUPTED, EXIT_NOT_ALL_GOOD, PATH, counts_text, echo, json_option, time_text
+from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, PATH, echo, json_option, time_text, warn_of_damage, warn_of_nothing
 from shaderkiln.compilers import unchanged
 
 if TYPE_CHECKING:
@@ -83,6 +83,43 @@ def job_options(function: Any) -> Any:
     return function
 
 
+def verdict_options(function: Any) -> Any:
+    """The options of every command that shows verdicts."""
+    for option in reversed(
+        [
+            click.option("--report", type=PATH, help="Write one JSON line for every pipeline to this file."),
+            click.option("--verbose", is_flag=True, help="Show everything that each unsupported pipeline lacks."),
+            click.option("--fail-on-unsupported", is_flag=True, help="Exit code 1 if a pipeline is unsupported."),
+        ]
+    ):
+        function = option(function)
+    return function
+
+
+def split_families(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """The families of all options, each once; commas may stand between several."""
+    names = [name.strip() for given in value for name in given.split(",")]
+    if not all(names):
+        raise click.BadParameter(f"{','.join(value)!r} has an empty name")
+    return tuple(dict.fromkeys(map(known_name, names)))
+
+
+def known_name(family: str) -> str:
+    """The name under which a family is known here; a name that no table has stays as it is."""
+    from shaderkiln.drivers.targets import canonical_family, known_families
+
+    name = canonical_family(family)
+    return name if name in known_families() else family
+
+
+def family_option(function: Any) -> Any:
+    """The option that names the families to compile for."""
+    return click.option(
+        "-f", "--family", "--adapter-family", "families", multiple=True, required=True, callback=split_families,
+        help="Adapter family; may be repeated, or have several with commas between them.",
+    )(function)  # fmt: skip
+
+
 def database_options(function: Any) -> Any:
     """The options that choose among the objects of a state object database."""
     for option in reversed(
@@ -99,9 +136,7 @@ def database_options(function: Any) -> Any:
 @click.command("compile")
 @click.argument("capture", type=PATH)
 @click.argument("output_file", type=PATH, required=False)
-@click.option(
-    "-f", "--family", "--adapter-family", "families", multiple=True, required=True, help="Adapter family; may be repeated."
-)
+@family_option
 @click.option("-o", "--output", type=PATH, help="Folder for the PSDBs, or one *.psdb file.")
 @job_options
 @click.option("--abi", callback=parse_abi, help="ABI version of the driver to compile with; default: the largest.")
@@ -118,7 +153,7 @@ def database_options(function: Any) -> Any:
 @click.option("--app-version", "--version", "app_version", help="Application version, such as 1.0.")
 @click.option("--engine", "--engine-name", "engine_name", help="Engine name.")
 @click.option("--engine-version", help="Engine version.")
-@click.option("--report", type=PATH, help="Write one JSON line for every pipeline to this file.")
+@verdict_options
 @json_option
 def compile_command(
     capture: Path,
@@ -147,6 +182,8 @@ def compile_command(
     engine_name: str | None,
     engine_version: str | None,
     report: Path | None,
+    verbose: bool,
+    fail_on_unsupported: bool,
     as_json: bool,
 ) -> None:
     """Compile every pipeline of CAPTURE for each family into one PSDB a family.
@@ -162,6 +199,11 @@ def compile_command(
     """
     if output_file is not None and output is not None:
         raise click.UsageError("give the output once: as the second argument or with -o")
+    if output_file is not None and (output_file.suffix != ".psdb" or output_file.is_dir()):
+        raise click.UsageError(
+            f"{output_file}: OUTPUT_FILE, the second argument, is one *.psdb file; a folder is given with -o. A second capture? "
+            "compile takes one: run it once for each, or merge them. A second family? Repeat --family for it"
+        )
     output = output or output_file
     changes = {
         "name": name, "exe_filename": exe_filename, "version": app_version,
@@ -176,6 +218,7 @@ def compile_command(
             abi,
             strict,
             statistics,
+            verbose,
             *changes.values(),
             pipeline_states,
             state_objects,
@@ -183,15 +226,14 @@ def compile_command(
         )
     ]
     quick = not (as_json or report or only or keys or retry_poisoned or replace)
-    if quick and (code := show_unchanged(question, capture, families, output)) is not None:
+    if quick and (code := show_unchanged(question, capture, families, output, fail_on_unsupported)) is not None:
         sys.exit(code)
 
     from shaderkiln import api
-    from shaderkiln.cli.jobs import VerdictWriter, application_identity, pipeline_names, run_job, wanted_keys
+    from shaderkiln.cli.jobs import VerdictWriter, application_identity, pipeline_names, run_job, run_jobs, wanted_keys
     from shaderkiln.compilers.job import JobOptions
     from shaderkiln.compilers.pool import Limits
 
-    good, interrupted = True, False
     # What SQLite has not yet moved from its log into a database is no part of the facts about that file.
     wal = Path(f"{capture}-wal").exists()
     inputs = {str(capture.absolute()): unchanged.facts_of(str(capture.absolute()))}
@@ -205,22 +247,24 @@ def compile_command(
         application = application_identity(source, changes)
         for family in families:
             api.psdb_path(capture, family, output, single=len(families) == 1)
-        with VerdictWriter(report, as_json=as_json) as writer:
-            for family in families:
+        with VerdictWriter(report, as_json=as_json, verbose=verbose) as writer:
+
+            def run(family: str) -> JobReport:
                 result = run_job(
                     source, family, output, options, writer, plugin=plugin, package=package, abi_version=abi,
                     application=application,
                 )  # fmt: skip
                 if not (only or keys or wal):
                     keep_unchanged(question, inputs, family, result, writer, source)
-                good &= result.tally.good
-                interrupted |= result.interrupted
-                if interrupted:
-                    break
-    sys.exit(EXIT_INTERRUPTED if interrupted else 0 if good else EXIT_NOT_ALL_GOOD)
+                return result
+
+            code = run_jobs(families, run, source, as_json=as_json, fail_on_unsupported=fail_on_unsupported)
+    sys.exit(code)
 
 
-def show_unchanged(question: list[str], capture: Path, families: tuple[str, ...], output: Path | None) -> int | None:
+def show_unchanged(
+    question: list[str], capture: Path, families: tuple[str, ...], output: Path | None, fail_on_unsupported: bool
+) -> int | None:
     """Shows what a run would show that finds everything as an earlier one left it, and gives its exit code; else None."""
     from shaderkiln.api import psdb_path
 
@@ -229,14 +273,18 @@ def show_unchanged(question: list[str], capture: Path, families: tuple[str, ...]
     for family in families:
         path = psdb_path(capture, family, output, single=len(families) == 1)
         record = unchanged.find_record([*question, family, str(path.absolute())])
-        if record is None or not {"lines", "counts", "good"} <= record.keys():
+        if record is None or not {"lines", "words", "total", "unsupported", "good", "damage"} <= record.keys():
             return None
         records.append((family, path, record))
+    warn_of_damage(capture, records[0][2]["damage"])
+    good = True
     for family, path, record in records:
         for line in record["lines"]:
             echo(line)
-        echo(f"{family}: {counts_text(record['counts'])} in {time_text(time.monotonic() - started)} → {path}")
-    return 0 if all(record["good"] for _, _, record in records) else EXIT_NOT_ALL_GOOD
+        warn_of_nothing(family, record["total"], record["unsupported"])
+        echo(f"{family}: {record['words']} in {time_text(time.monotonic() - started)} → {path}")
+        good &= record["good"] and not (fail_on_unsupported and record["unsupported"])
+    return 0 if good else EXIT_NOT_ALL_GOOD
 
 
 def keep_unchanged(
@@ -248,14 +296,17 @@ def keep_unchanged(
     source: Capture | StateObjectSource,
 ) -> None:
     """Keeps what the next run of the same question would show, if it would try nothing again."""
-    from shaderkiln.compilers.verdicts import Outcome
+    from shaderkiln.compilers.verdicts import Outcome, Tally
     from shaderkiln.drivers.packages import default_folder
 
     if report.interrupted or writer.tries_again or report.differences or not report.depends_on:
         return
-    counts = {str(outcome): count for outcome, count in report.tally.counts.items() if count}
-    reused = counts.pop(str(Outcome.COMPILED), 0) + counts.pop(str(Outcome.REUSED), 0)
-    shown = {"lines": writer.next_lines, "counts": {str(Outcome.REUSED): reused, **counts}, "good": report.tally.good}
+    next_tally = Tally(report.tally.counts.copy())
+    next_tally.counts[Outcome.REUSED] += next_tally.counts.pop(Outcome.COMPILED, 0)
+    shown = {
+        "lines": writer.next_lines, "words": str(next_tally), "total": report.total, "good": report.good,
+        "unsupported": report.tally.counts[Outcome.UNSUPPORTED], "damage": report.source_damage,
+    }  # fmt: skip
     code = Path(unchanged.__file__).parents[1]
     files = [
         str(report.path.absolute()), str(default_folder()), *report.depends_on,
@@ -268,14 +319,12 @@ def keep_unchanged(
 
 @click.command("replay")
 @click.argument("capture", type=PATH)
-@click.option(
-    "-f", "--family", "--adapter-family", "families", multiple=True, required=True, help="Adapter family; may be repeated."
-)
+@family_option
 @job_options
 @click.option("--pipeline", "only", multiple=True, help="Compile only this pipeline; may be repeated.")
 @database_options
 @application_option
-@click.option("--report", type=PATH, help="Write one JSON line for every pipeline to this file.")
+@verdict_options
 @json_option
 def replay_command(
     capture: Path,
@@ -291,6 +340,8 @@ def replay_command(
     state_objects: bool,
     chosen: int | str | None,
     report: Path | None,
+    verbose: bool,
+    fail_on_unsupported: bool,
     as_json: bool,
 ) -> None:
     """Compile every pipeline of CAPTURE and keep nothing.
@@ -302,23 +353,21 @@ def replay_command(
     import tempfile
 
     from shaderkiln import api
-    from shaderkiln.cli.jobs import VerdictWriter, pipeline_names, run_job, wanted_keys
+    from shaderkiln.cli.jobs import VerdictWriter, pipeline_names, run_job, run_jobs, wanted_keys
     from shaderkiln.compilers.job import JobOptions
     from shaderkiln.compilers.pool import Limits
 
-    good, interrupted = True, False
     with (
         tempfile.TemporaryDirectory(prefix="kiln-replay-") as folder,
         api.open_source(
             capture, keys=wanted_keys(keys), pipeline_states=pipeline_states, state_objects=state_objects, application=chosen
         ) as source,
-        VerdictWriter(report, as_json=as_json) as writer,
+        VerdictWriter(report, as_json=as_json, verbose=verbose) as writer,
     ):
         options = JobOptions(workers=jobs, limits=Limits(time_limit, memory_limit), only=pipeline_names(source, only))
-        for family in families:
-            result = run_job(source, family, Path(folder), options, writer, plugin=plugin, package=package, kept=False)
-            good &= result.tally.good
-            interrupted |= result.interrupted
-            if interrupted:
-                break
-    sys.exit(EXIT_INTERRUPTED if interrupted else 0 if good else EXIT_NOT_ALL_GOOD)
+
+        def run(family: str) -> JobReport:
+            return run_job(source, family, Path(folder), options, writer, plugin=plugin, package=package, kept=False)
+
+        code = run_jobs(families, run, source, as_json=as_json, fail_on_unsupported=fail_on_unsupported)
+    sys.exit(code)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shaderkiln.cli.output import echo, json_option, print_table, write_json
+from shaderkiln.cli.output import SuggestingGroup, echo, json_option, print_table, write_json
 from shaderkiln.drivers.packages import DriverPackages
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ TRANSLATOR = "vkd3d-shader"
 """Not a driver, but fetched, kept and removed like one."""
 
 
-@click.group("drivers")
+@click.group("drivers", cls=SuggestingGroup)
 def drivers_group() -> None:
     """Add, list and remove driver packages.
 

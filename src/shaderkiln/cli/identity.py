@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from shaderkiln.cli.output import PATH, echo, json_option, write_json
+from shaderkiln.cli.output import PATH, SuggestingGroup, echo, json_option, write_json
 
 
-@click.group("identity")
+@click.group("identity", cls=SuggestingGroup)
 def identity_group() -> None:
     """Set or show whose pipelines a state object database holds.
 

@@ -11,14 +11,25 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from shaderkiln import api
-from shaderkiln.cli.output import ProgressLine, counts_text, echo, json_line, stop_on_interrupt, time_text, write_json
-from shaderkiln.compilers.job import JobOptions, JobReport
+from shaderkiln.cli.output import (
+    EXIT_INTERRUPTED,
+    EXIT_NOT_ALL_GOOD,
+    ProgressLine,
+    echo,
+    json_line,
+    stop_on_interrupt,
+    time_text,
+    warn_of_damage,
+    warn_of_nothing,
+    write_json,
+)
+from shaderkiln.cli.unsupported import UnsupportedLines
+from shaderkiln.compilers.job import CompileJob, JobOptions, JobReport
 from shaderkiln.compilers.verdicts import (
     GOOD,
     NOT_TRIED_AGAIN,
     POISON,
     Outcome,
-    Tally,
     Verdict,
     death_text,
     signal_name,
@@ -29,6 +40,7 @@ from shaderkiln.identity import parse_version
 
 if TYPE_CHECKING:
     from shaderkiln.compilers.sodb_source import StateObjectSource
+    from shaderkiln.compilers.verify import VerifyReport
     from shaderkiln.descriptions.capture import Capture
     from shaderkiln.identity import ApplicationIdentity
 
@@ -36,8 +48,11 @@ if TYPE_CHECKING:
 class VerdictWriter:
     """Shows verdicts as they come: every one as a JSON line where asked for, the bad ones for people."""
 
-    def __init__(self, report: Path | None, *, as_json: bool) -> None:
+    def __init__(self, report: Path | None, *, as_json: bool, verbose: bool = False) -> None:
+        """``verbose``: everything that an unsupported pipeline lacks, in a line of its own."""
         self._report = report
+        self._verbose = verbose
+        self._unsupported = UnsupportedLines("", str)
         self._file: Any = None
         self.as_json = as_json
         self.family = ""
@@ -67,22 +82,34 @@ class VerdictWriter:
                 self._file.write(json_line(record))
             if self.as_json:
                 write_json(record)
-        if verdict.outcome in SHOWN:
+        if verdict.outcome is Outcome.UNSUPPORTED and not self._verbose:
+            self._unsupported.add(verdict)
+        elif verdict.outcome in SHOWN:
             text = verdict.message or verdict.code
             start = f"{self.family}: {verdict.outcome} {verdict.kind} {self.label(verdict.pipeline)}: "
             line = start + text
             self.tries_again |= verdict.outcome not in GOOD | POISON
             known = verdict.outcome not in POISON or verdict.remembered
             self.next_lines.append(line if known else f"{start}{_remembered_text(verdict)}")
-            if not self.as_json:
-                if self.before_line:
-                    self.before_line.clear()
-                echo(line)
+            self._show(line)
 
-    def begin(self, family: str, line: ProgressLine) -> None:
+    def begin(self, family: str, line: ProgressLine, label: Callable[[str], str]) -> None:
         """From now on the verdicts are about this family."""
-        self.family, self.before_line = family, line
+        self.family, self.before_line, self.label = family, line, label
         self.next_lines, self.tries_again = [], False
+        self._unsupported = UnsupportedLines(family, label)
+
+    def end(self) -> None:
+        """All verdicts about the family have come."""
+        for line in self._unsupported.lines():
+            self.next_lines.append(line)
+            self._show(line)
+
+    def _show(self, line: str) -> None:
+        if not self.as_json:
+            if self.before_line:
+                self.before_line.clear()
+            echo(line)
 
 
 def _remembered_text(verdict: Verdict) -> str:
@@ -109,32 +136,61 @@ def run_job(
 ) -> JobReport:
     """Runs one compile job with progress and Ctrl-C, and shows its end."""
     line = ProgressLine(family, enabled=not writer.as_json)
-    writer.begin(family, line)
-    writer.label = source.label
-    with stop_on_interrupt() as started:
+    with stop_on_interrupt() as stoppable:
+
+        def started(job: CompileJob) -> None:
+            writer.begin(job.family, line, source.label)
+            stoppable(job)
+
         report = api.compile_capture(
             source, family, output, plugin=plugin, package=package, abi_version=abi_version, application=application,
             options=options, on_verdict=writer, on_tick=line, on_start=started,
         )  # fmt: skip
     line.clear()
-    show_report(report, family, as_json=writer.as_json, kept=kept)
+    writer.end()
+    show_report(report, writer.family, as_json=writer.as_json, kept=kept)
     return report
+
+
+def run_jobs(
+    families: tuple[str, ...],
+    run: Callable[[str], JobReport],
+    source: Capture | StateObjectSource,
+    *,
+    as_json: bool,
+    fail_on_unsupported: bool,
+) -> int:
+    """Runs one job after the other until one is interrupted; the exit code. Says what is damaged and what was not begun."""
+    warn_of_damage(source.path, source.damage)
+    good = True
+    for number, family in enumerate(families):
+        report = run(family)
+        good &= report.good and not (fail_on_unsupported and report.tally.counts[Outcome.UNSUPPORTED])
+        if report.interrupted:
+            for other in families[number + 1 :]:
+                if as_json:
+                    write_json({"type": "not-begun", "family": other})
+                else:
+                    echo(f"{other}: not begun (interrupted)")
+            return EXIT_INTERRUPTED
+    return 0 if good else EXIT_NOT_ALL_GOOD
 
 
 def show_report(report: JobReport, family: str, *, as_json: bool, kept: bool) -> None:
     """The last line about a family."""
+    warn_of_nothing(family, report.total, report.tally.counts[Outcome.UNSUPPORTED])
     counts = {str(outcome): count for outcome, count in report.tally.counts.items()}
     if as_json:
         record = {
             "type": "summary", "family": family, "psdb": str(report.path) if kept else "", "pipelines": report.tally.total,
-            "counts": counts, "good": report.tally.good, "interrupted": report.interrupted,
+            "counts": counts, "good": report.good, "interrupted": report.interrupted,
+            "not_reached": report.total - report.tally.total, "damage": report.source_damage,
             "driver_seconds": report.tally.seconds, "seconds": report.seconds, "differences": report.differences,
         }  # fmt: skip
         write_json(record)
         return
     where = f" → {report.path}" if kept else ""
-    ending = " (interrupted)" if report.interrupted else ""
-    echo(f"{family}: {tally_text(report.tally)} in {time_text(report.seconds)}{where}{ending}")
+    echo(f"{family}: {end_text(report)} in {time_text(report.seconds)}{where}")
     if report.differences:
         echo(
             f"{family}: {len(report.differences)} values came out differently when they were compiled again; the first were kept"
@@ -143,9 +199,14 @@ def show_report(report: JobReport, family: str, *, as_json: bool, kept: bool) ->
         echo(f"{family}: {difference}")
 
 
-def tally_text(tally: Tally) -> str:
-    """Counts of a tally in words."""
-    return counts_text({str(outcome): tally.counts[outcome] for outcome in Outcome if tally.counts[outcome]})
+def end_text(report: JobReport | VerifyReport) -> str:
+    """What a job did, in words; of an interrupted one also how much it did not do."""
+    if not report.interrupted:
+        return str(report.tally)
+    counts = {str(outcome): report.tally.counts[outcome] for outcome in Outcome if report.tally.counts[outcome]}
+    counts["not reached"] = report.total - report.tally.total
+    words = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    return f"interrupted: {words} of {report.total} pipelines"
 
 
 def wanted_keys(keys: tuple[str, ...]) -> frozenset[bytes] | None:

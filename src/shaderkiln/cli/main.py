@@ -11,7 +11,7 @@ from io import TextIOWrapper
 import click
 
 import shaderkiln
-from shaderkiln.cli.output import EXIT_INTERRUPTED, exit_code_of, show_error
+from shaderkiln.cli.output import EXIT_INTERRUPTED, SuggestingGroup, exit_code_of, show_error, show_usage_error
 from shaderkiln.errors import ShaderkilnError
 
 COMMANDS = {
@@ -40,7 +40,7 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     """A group that imports a command's module only when that command is used: start-up time counts."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -72,7 +72,7 @@ def kiln() -> None:
     \b
     Exit codes:
       0    everything is compiled, reused or unsupported; everything verified
-      1    some pipelines failed, crashed, ran into a limit, or are no hits
+      1    some pipelines failed, crashed, ran into a limit, or are no hits, or a capture is damaged
       2    the command line is wrong
       3    an input or a database is missing, damaged, or belongs to somebody else
       4    no driver for the family, or the driver cannot be started
@@ -121,7 +121,7 @@ def run(arguments: list[str]) -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 0
     except click.ClickException as error:
-        error.show()
+        show_usage_error(error, as_json="--json" in arguments)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("kiln: interrupted", err=True)

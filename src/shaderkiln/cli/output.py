@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,6 +24,7 @@ from shaderkiln.errors import (
 
 if TYPE_CHECKING:
     from shaderkiln.compilers.job import Progress
+    from shaderkiln.identity import Difference
 
 EXIT_NOT_ALL_GOOD = 1
 EXIT_USAGE = 2
@@ -76,11 +77,98 @@ def require_file(path: Path) -> None:
         raise UnreadableError(f"{path}: Permission denied")
 
 
+def require_psdb(path: Path, order: str) -> None:
+    """Raises DamagedInputError for a source of pipelines in the place of a PSDB; ``order`` is that of the arguments.
+
+    What else it may be is found out, and told, when it is opened.
+    """
+    from shaderkiln.api import is_state_object_database
+
+    try:
+        with path.open("rb") as file:
+            is_capture = file.read(12).startswith(b"\x81FOSSILIZE")
+    except OSError:
+        return
+    if is_capture:
+        raise DamagedInputError(f"{path}: that is a capture; the order is {order}")
+    if is_state_object_database(path):
+        raise DamagedInputError(f"{path}: that is a state object database; the order is {order}")
+
+
 def show_error(error: ShaderkilnError, *, as_json: bool) -> None:
     """Writes an error for people to stderr, and for programs as the last JSON line to stdout."""
+    differences: Sequence[Difference] = getattr(error, "differences", ())
     if as_json:
-        write_json({"type": "error", "code": error.code, "message": str(error)})
-    echo(f"kiln: error: {error} [{error.code}]", err=True)
+        record: dict[str, Any] = {"type": "error", "code": error.code, "message": str(error)}
+        if differences:
+            record["differences"] = [
+                {"field": each.field, "stored": each.stored, "expected": each.expected} for each in differences
+            ]
+        write_json(record)
+    text = str(error)
+    if differences:
+        text = mismatch_text(getattr(error, "path", ""), differences)
+        text += "; use another -o, or --replace" if getattr(error, "is_output", False) else ""
+    echo(f"kiln: error: {text} [{error.code}]", err=True)
+
+
+def mismatch_text(path: object, differences: Sequence[Difference]) -> str:
+    """That a PSDB is somebody else's, in a line: family, driver and application in full, the other fields by name."""
+    found = {each.field: each for each in differences}
+    parts = []
+    for field, name in (("family", "family"), ("driver_build", "driver"), ("application.name", "application")):
+        if each := found.pop(field, None):
+            parts.append(f"{name} {each.stored or '(none)'}, not {each.expected or '(none)'}")
+    if found:
+        start = "differs in" if not parts else "also differs in"
+        parts.append(f"{start} {', '.join(found)}")
+    return f"{path} was made for or by another: {'; '.join(parts)}"
+
+
+def show_usage_error(error: click.ClickException, *, as_json: bool) -> None:
+    """Writes what is wrong with a command line to stderr, and for programs as the last JSON line to stdout."""
+    if as_json:
+        write_json({"type": "error", "code": InvalidArgumentError.default_code, "message": error.format_message()})
+    error.show()
+
+
+DAMAGE_SHOWN = 3
+
+
+def warn_of_damage(path: object, damage: Sequence[str]) -> None:
+    """Says on stderr that a source of pipelines is damaged: the first places, then how many more there are."""
+    for text in damage[:DAMAGE_SHOWN]:
+        echo(f"{path}: damaged: {text}", err=True)
+    if (more := len(damage) - DAMAGE_SHOWN) > 0:
+        echo(f"{path}: damaged: {more} more place{'' if more == 1 else 's'}; `kiln show` lists them", err=True)
+
+
+def warn_of_nothing(family: str, total: int, unsupported: int) -> None:
+    """Says on stderr that all of a job's pipelines are unsupported, which is no success in the eyes of most."""
+    if total and total == unsupported:
+        which = "the pipeline" if total == 1 else f"any of the {total} pipelines"
+        echo(f"kiln: warning: nothing was compiled: {family} cannot take {which}", err=True)
+
+
+class SuggestingGroup(click.Group):
+    """A group that knows what a mistyped command may have been."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            text = f"No such command {args[0]!r}."
+            if like := close_to(args[0], self.list_commands(ctx)):
+                text += f" Did you mean {like}?"
+            raise click.UsageError(text, ctx) from error
+
+
+def close_to(word: str, words: Iterable[str]) -> str:
+    """Those of the words that are nearly this one: ``a, b or c``; empty if none is."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, list(words), 3, 0.7)
+    return " or ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -116,11 +204,6 @@ def _jsonable(value: Any) -> Any:
     return str(value)
 
 
-def counts_text(counts: Mapping[str, int]) -> str:
-    """Counts of outcomes in words."""
-    return f"{sum(counts.values())} pipelines: " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-
-
 def size_text(size: float) -> str:
     """Bytes for people: ``12.3 KB``; decimal units."""
     for unit in ("B", "KB", "MB", "GB"):
@@ -153,7 +236,7 @@ class ProgressLine:
         self._title = title
         self._enabled = enabled
         self._live = sys.stderr.isatty()
-        self._next = time.monotonic() + self.PATIENCE
+        self._next = time.monotonic() + (self.PATIENCE if self._live else self.PLAIN_INTERVAL)
         self._shown = False
 
     def __call__(self, progress: Progress) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import click
 import msgspec
 
 from shaderkiln import api
-from shaderkiln.cli.output import PATH, echo, json_option, print_table, require_file, size_text, write_json
+from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, PATH, echo, json_option, print_table, require_file, size_text, write_json
 from shaderkiln.errors import ShaderkilnError
 from shaderkiln.identity import as_dict, format_version
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 def show_command(file: Path, pipelines: bool, values: bool, as_json: bool) -> None:
     """Show what is in FILE: a capture (.foz), a state object database (.sodb) or a PSDB.
 
+    Exit code 1 if a capture is damaged.
+
     \b
     Example:
       kiln show game.foz --pipelines
@@ -37,7 +40,9 @@ def show_command(file: Path, pipelines: bool, values: bool, as_json: bool) -> No
         is_archive = stream.read(12).startswith(b"\x81FOSSILIZE")
     if is_archive or file.suffix == ".foz":
         with api.open_capture(file) as capture:
-            show_capture(capture, pipelines=pipelines, as_json=as_json)
+            is_whole = show_capture(capture, pipelines=pipelines, as_json=as_json)
+        if not is_whole:
+            sys.exit(EXIT_NOT_ALL_GOOD)
     elif api.is_state_object_database(file) or file.suffix == ".sodb":
         from shaderkiln.cli.show_sodb import show_sodb
 
@@ -50,8 +55,11 @@ def show_command(file: Path, pipelines: bool, values: bool, as_json: bool) -> No
 # -- captures
 
 
-def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
-    """Application, entries, pipelines by kind, shaders, and what the pipelines need beyond Vulkan 1.0."""
+def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> bool:
+    """Application, entries, pipelines by kind, shaders, and what the pipelines need beyond Vulkan 1.0.
+
+    Whether every part of the file, and every entry that a pipeline needs, is whole.
+    """
     from shaderkiln.capabilities import Capabilities
     from shaderkiln.descriptions.capture import feature_names
     from shaderkiln.descriptions.requirements import RequirementChecker
@@ -67,13 +75,15 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
     needs: Counter[tuple[str, str]] = Counter()
     rows: list[dict[str, Any]] = []
     damaged: list[str] = []
+    whole = 0
     for kind, hash in capture.pipelines():
         kinds[kind] += 1
         name = f"{hash:016x}"
         try:
             description = capture.load(kind, hash)
-            unmet = checker.check(description)
             key = capture.object_key(description).hex()
+            whole += 1
+            unmet = checker.check(description)
         except ShaderkilnError as error:
             damaged.append(f"{kind} {name}: {error}")
             continue
@@ -85,7 +95,8 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
     entries = {tag.name.lower().replace("_", " "): count for tag, count in archive.counts().items() if count}
     shaders = archive.counts().get(Tag.SHADER_MODULE, 0)
     shader_bytes = sum(archive.raw_size(Tag.SHADER_MODULE, hash) for hash in archive.hashes(Tag.SHADER_MODULE))
-    damage = [str(item) for item in archive.damage]
+    damage = capture.damage
+    is_whole = not damage and whole == kinds.total()
     if as_json:
         for row in rows:
             write_json(row)
@@ -98,7 +109,7 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
             "damage": damage, "damaged_pipelines": damaged,
         }  # fmt: skip
         write_json(record)
-        return
+        return is_whole
     echo(f"{capture.archive.path}: Fossilize archive, {size_text(capture.archive.path.stat().st_size)}, {len(archive)} entries")
     several = capture.applications if len(capture.applications) > 1 else ()
     if not several:
@@ -124,6 +135,7 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> None:
         print_table("", ["pipeline", "kind", "needs"], shown)
     for text in [*damage, *damaged]:
         echo(f"damaged: {text}")
+    return is_whole
 
 
 def applications_record(capture: Capture) -> list[dict[str, Any]]:

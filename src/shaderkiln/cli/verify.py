@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from shaderkiln import api
-from shaderkiln.cli.compile import application_option, job_options
-from shaderkiln.cli.jobs import VerdictWriter, tally_text
+from shaderkiln.cli.compile import application_option, job_options, verdict_options
+from shaderkiln.cli.jobs import VerdictWriter, end_text
 from shaderkiln.cli.output import (
     EXIT_INTERRUPTED,
     EXIT_NOT_ALL_GOOD,
@@ -17,11 +17,15 @@ from shaderkiln.cli.output import (
     ProgressLine,
     echo,
     json_option,
+    require_psdb,
     stop_on_interrupt,
     time_text,
+    warn_of_damage,
     write_json,
 )
 from shaderkiln.compilers.pool import Limits
+from shaderkiln.compilers.verdicts import Outcome
+from shaderkiln.compilers.verify import VerifyJob
 
 
 @click.command("verify")
@@ -30,7 +34,8 @@ from shaderkiln.compilers.pool import Limits
 @click.option("-f", "--family", help="Verify for this family; default: the one that the PSDB was made for.")
 @job_options
 @application_option
-@click.option("--report", type=PATH, help="Write one JSON line for every pipeline to this file.")
+@click.option("--strict", is_flag=True, help="The PSDB was compiled with --strict: what that kept out is no miss.")
+@verdict_options
 @json_option
 def verify_command(
     psdb: Path,
@@ -42,7 +47,10 @@ def verify_command(
     plugin: str | None,
     package: str | None,
     chosen: int | str | None,
+    strict: bool,
     report: Path | None,
+    verbose: bool,
+    fail_on_unsupported: bool,
     as_json: bool,
 ) -> None:
     """Create every pipeline of CAPTURE (.foz or .sodb) on the driver from PSDB, with compiling forbidden.
@@ -53,33 +61,39 @@ def verify_command(
     Example:
       kiln verify out/game.amd-navi31.psdb game.foz
     """
+    require_psdb(psdb, "PSDB CAPTURE")
     with (
         api.open_psdb(psdb) as database,
         api.open_source(capture, application=chosen) as source,
-        VerdictWriter(report, as_json=as_json) as writer,
+        VerdictWriter(report, as_json=as_json, verbose=verbose) as writer,
     ):
-        writer.family = family or database.identity.family
-        line = ProgressLine(f"{writer.family} verify", enabled=not as_json)
-        writer.before_line = line
-        with stop_on_interrupt() as started:
-            writer.label = source.label
+        warn_of_damage(capture, source.damage)
+        line = ProgressLine(f"{family or database.identity.family} verify", enabled=not as_json)
+        with stop_on_interrupt() as stoppable:
+
+            def started(job: VerifyJob) -> None:
+                writer.begin(job.family, line, source.label)
+                stoppable(job)
+
             result = api.verify_psdb(
                 database, source, family=family, plugin=plugin, package=package, workers=jobs,
-                limits=Limits(time_limit, memory_limit), on_verdict=writer, on_tick=line, on_start=started,
+                limits=Limits(time_limit, memory_limit), strict=strict, on_verdict=writer, on_tick=line, on_start=started,
             )  # fmt: skip
         line.clear()
+        writer.end()
         if as_json:
             for damage in result.damage:
                 write_json({"type": "damage", "family": writer.family, "text": str(damage)})
             record = {
                 "type": "summary", "family": writer.family, "psdb": str(psdb), "pipelines": result.tally.total,
                 "counts": {str(o): n for o, n in result.tally.counts.items()}, "good": result.good,
-                "interrupted": result.interrupted, "driver_seconds": result.tally.seconds, "seconds": result.seconds,
+                "interrupted": result.interrupted, "not_reached": result.total - result.tally.total,
+                "damage": result.source_damage, "driver_seconds": result.tally.seconds, "seconds": result.seconds,
             }  # fmt: skip
             write_json(record)
         else:
             for damage in result.damage:
                 echo(f"{writer.family}: damaged: {damage}")
-            ending = " (interrupted)" if result.interrupted else ""
-            echo(f"{writer.family}: {tally_text(result.tally)} in {time_text(result.seconds)}{ending}")
-    sys.exit(EXIT_INTERRUPTED if result.interrupted else 0 if result.good else EXIT_NOT_ALL_GOOD)
+            echo(f"{writer.family}: {end_text(result)} in {time_text(result.seconds)}")
+    good = result.good and not (fail_on_unsupported and result.tally.counts[Outcome.UNSUPPORTED])
+    sys.exit(EXIT_INTERRUPTED if result.interrupted else 0 if good else EXIT_NOT_ALL_GOOD)

@@ -62,6 +62,8 @@ class Source(Protocol):
 
     @property
     def application(self) -> Application: ...
+    @property
+    def damage(self) -> tuple[str, ...]: ...
     def pipelines(self) -> Iterator[tuple[PipelineKind, int]]: ...
     def load(self, kind: PipelineKind, hash: int) -> PipelineDescription: ...
     def cost(self, kind: PipelineKind, hash: int) -> int: ...
@@ -107,12 +109,28 @@ class Progress(Struct):
     cost_done: int = 0
     started: float = field(default_factory=time.monotonic)
     in_hand: tuple[str, ...] = ()
+    skipped: int = 0
+    """Those of ``done`` that no worker was asked for: reused, unsupported, or remembered."""
+    cost_skipped: int = 0
+    longest_in_hand: float = 0.0
+    """Seconds since a worker got the pipeline that is in hand longest."""
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimate from the cost of what is done and what is left; None before anything is done."""
+        """Estimate from what is done and what is left; None before a worker has done anything.
+
+        A pipeline counts by its cost and, because each takes some time however small it is, as one of many. One that a worker has
+        had for long is taken to need as long again.
+        """
+        if self.done >= self.total:
+            return 0.0
+        average = max(self.cost_total / self.total, 1.0)
+        worked = self.cost_done - self.cost_skipped + average * (self.done - self.skipped)
+        if self.done <= self.skipped:
+            return None
+        left = self.cost_total - self.cost_done + average * (self.total - self.done)
         elapsed = time.monotonic() - self.started
-        return elapsed * (self.cost_total - self.cost_done) / self.cost_done if self.cost_done else None
+        return max(elapsed * left / worked, self.longest_in_hand)
 
 
 class JobReport(Struct, frozen=True):
@@ -126,6 +144,15 @@ class JobReport(Struct, frozen=True):
     differences: tuple[str, ...]
     """Values that came out differently from what was stored before: the driver's output is not deterministic."""
     seconds: float
+    total: int = 0
+    """Pipelines that there are to compile; of an interrupted job not all of them are in the tally."""
+    source_damage: tuple[str, ...] = ()
+    """Places of the source that are damaged; pipelines that were there are not in the tally."""
+
+    @property
+    def good(self) -> bool:
+        """Whether every verdict is good, the source is whole, and nothing interrupted the job."""
+        return self.tally.good and not self.source_damage and not self.interrupted
 
 
 class _Planned(Struct):
@@ -167,6 +194,11 @@ class CompileJob:
         self._planned: dict[ObjectKey, _Planned] = {}
         self._twins: defaultdict[ObjectKey, list[_Planned]] = defaultdict(list)
         self._died: set[ObjectKey] = set()
+
+    @property
+    def family(self) -> str:
+        """The adapter family, under the name by which it is known here."""
+        return self._compiler.identity.family
 
     def stop(self) -> None:
         """Start nothing more; finish what is in hand. Safe to call from a signal handler."""
@@ -211,7 +243,10 @@ class CompileJob:
                 # Found only now, because a run that adds nothing does not read the values.
                 raise CacheCorruptError(f"{self._path}: {error}; compile with --replace to make the database anew") from error
             differences = tuple(str(difference) for difference in builder.differences)
-        return JobReport(self._path, self._tally, self._stopped, self._compiler.files, differences, time.monotonic() - started)
+        return JobReport(
+            self._path, self._tally, self._stopped, self._compiler.files, differences, time.monotonic() - started,
+            self.progress.total, self._source.damage,
+        )  # fmt: skip
 
     def _add_statistics(self, builder: PsdbBuilder, pool: WorkerPool) -> None:
         """Compiles once more for statistics what has none yet; a pipeline that the driver cannot do it for goes without."""
@@ -308,7 +343,7 @@ class CompileJob:
         """Stores one result and reports it."""
         planned = self._planned.pop(task.object_key)
         verdict = self._judge(builder, planned, result)
-        self._report(verdict, planned.cost)
+        self._report(verdict, planned.cost, skipped=False)
         for twin in self._twins.pop(planned.object_key, ()):
             if verdict.outcome is Outcome.COMPILED and twin.version != planned.version:
                 keys = builder.value_keys(planned.object_key, planned.version)
@@ -354,16 +389,21 @@ class CompileJob:
                 "run `kiln families --refresh` and try again"
             )
 
-    def _report(self, verdict: Verdict, cost: int) -> None:
+    def _report(self, verdict: Verdict, cost: int, *, skipped: bool = True) -> None:
         self._tally.add(verdict)
         self.progress.done += 1
         self.progress.cost_done += cost
+        if skipped:
+            self.progress.skipped += 1
+            self.progress.cost_skipped += cost
         if self._on_verdict:
             self._on_verdict(verdict)
 
     def _tick(self) -> None:
         if self._on_tick:
-            self.progress.in_hand = tuple(f"{d.kind} {d.name}" for d in self._pool.in_hand) if self._pool else ()
+            if self._pool:
+                self.progress.in_hand = tuple(f"{d.kind} {d.name}" for d in self._pool.in_hand)
+                self.progress.longest_in_hand = self._pool.longest_in_hand
             self._on_tick(self.progress)
 
 

@@ -146,6 +146,12 @@ class WorkerPool:
         """The pipelines that workers are busy with now."""
         return tuple(slot.queue[0][1].description for slot in self._slots if slot.queue)
 
+    @property
+    def longest_in_hand(self) -> float:
+        """Seconds since a worker got the pipeline that is in hand longest; 0 if none is."""
+        now = time.monotonic()
+        return max((now - slot.in_hand_since for slot in self._slots if slot.queue and slot.opened), default=0.0)
+
     def run(self, tasks: Iterator[Task | None]) -> Iterator[tuple[Task, Result]]:
         """Yields each task with its result, in the order in which they come.
 

@@ -136,6 +136,11 @@ class StateObjectSource:
             self._entries = found
         return self._entries
 
+    @property
+    def damage(self) -> tuple[str, ...]:
+        """Damage that cost pipelines: none, because each damaged object has a pipeline that cannot be loaded."""
+        return ()
+
     def damaged(self) -> list[str]:
         """What cannot be loaded, and why."""
         return [entry.damage for entry in self.entries().values() if entry.damage]

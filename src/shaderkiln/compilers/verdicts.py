@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal as signals
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -89,10 +89,36 @@ class Tally(Struct):
     def total(self) -> int:
         return sum(self.counts.values())
 
+    def __str__(self) -> str:
+        """The counts in words: ``3 pipelines: 2 compiled, 1 unsupported``."""
+        return counts_text({str(outcome): self.counts[outcome] for outcome in Outcome if self.counts[outcome]})
+
     @property
     def good(self) -> bool:
         """Whether every verdict is one of ``GOOD``."""
         return all(outcome in GOOD for outcome, count in self.counts.items() if count)
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Counts of outcomes in words, in their order: ``1 pipeline: 1 compiled``."""
+    total = sum(counts.values())
+    words = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    return f"{total} pipeline{'' if total == 1 else 's'}{': ' if words else ''}{words}"
+
+
+def missing(verdict: Verdict) -> tuple[str, ...]:
+    """What an unsupported pipeline needs and the family lacks, each thing once and without where in the pipeline it is needed."""
+    found = dict.fromkeys(_missing_thing(reason) for reason in verdict.reasons)
+    return tuple(found) or (verdict.message or "(no reason given)",)
+
+
+def _missing_thing(reason: Reason) -> str:
+    text = reason.text.removeprefix(f"{reason.where}: ")
+    _, needs, thing = text.partition(" needs ")
+    return thing.removesuffix(_NOT_THERE) if needs and thing.endswith(_NOT_THERE) else text
+
+
+_NOT_THERE = ", which the device does not have"
 
 
 def is_doubt(need: Unmet) -> bool:

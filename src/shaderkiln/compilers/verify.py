@@ -19,35 +19,38 @@ from shaderkiln.compilers.verdicts import Outcome, Tally, Verdict, death_text, i
 from shaderkiln.databases.psdb import Damage, DamagedValueError, Poison, Psdb
 from shaderkiln.descriptions.pipeline import PipelineDescription, PipelineKind, UnsupportedPipelineError
 from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Open, Opened, Recreate, Recreated
-from shaderkiln.errors import CacheCorruptError, DriverError, ShaderkilnError
-from shaderkiln.identity import differences
+from shaderkiln.errors import DriverError, ShaderkilnError
+from shaderkiln.identity import IdentityMismatchError, differences
 from shaderkiln.keys import ObjectKey
 
 
 class VerifyReport(Struct, frozen=True):
-    """The end of a verification; it is good if the tally is good and nothing is damaged."""
+    """The end of a verification; it is good if the tally is good, and neither the database nor the source is damaged."""
 
     path: Path
     tally: Tally
     damage: tuple[Damage, ...]
     interrupted: bool
     seconds: float
+    total: int = 0
+    """Pipelines of the source; of an interrupted verification not all of them are in the tally."""
+    source_damage: tuple[str, ...] = ()
+    """Places of the source that are damaged; pipelines that were there are not in the tally."""
 
     @property
     def good(self) -> bool:
-        return self.tally.good and not self.damage and not self.interrupted
+        return self.tally.good and not self.damage and not self.source_damage and not self.interrupted
 
 
 def require_identity(database: Psdb, compiler: FamilyCompiler) -> None:
     """Refuses a PSDB that was made for or by somebody else.
 
-    Raises CacheCorruptError, which names each field with the stored and the expected value (EP-43).
+    Raises IdentityMismatchError, which names each field with the stored and the expected value (EP-43).
     """
     found = differences(database.identity, compiler.identity)
     if found:
-        raise CacheCorruptError(
-            f"{database.path} does not belong to {compiler.identity.family} with this driver: " + "; ".join(map(str, found))
-        )
+        what = f"does not belong to {compiler.identity.family} with this driver"
+        raise IdentityMismatchError(database.path, found, what)
 
 
 class VerifyJob:
@@ -61,20 +64,28 @@ class VerifyJob:
         *,
         workers: int | None = None,
         limits: Limits | None = None,
+        strict: bool = False,
         on_verdict: Callable[[Verdict], None] | None = None,
         on_tick: Callable[[Progress], None] | None = None,
     ) -> None:
+        """``strict`` as in ``JobOptions``: what a strict compile kept from the driver is unsupported, and no miss."""
         self.progress = Progress()
         self._source = source
         self._compiler = compiler
         self._database = database
         self._workers = workers
         self._limits = limits or Limits()
+        self._strict = strict
         self._on_verdict = on_verdict
         self._on_tick = on_tick
         self._tally = Tally()
         self._pool: WorkerPool | None = None
         self._stopped = False
+
+    @property
+    def family(self) -> str:
+        """The adapter family, under the name by which it is known here."""
+        return self._compiler.identity.family
 
     def stop(self) -> None:
         """Start nothing more. Safe to call from a signal handler."""
@@ -103,9 +114,12 @@ class VerifyJob:
             if self._stopped:
                 pool.stop()
             for task, result in pool.run(self._plan(poison)):
-                self._report(self._judge(task, result))
+                self._report(self._judge(task, result), skipped=False)
                 self._tick()
-        return VerifyReport(self._database.path, self._tally, damage, self._stopped, time.monotonic() - started)
+        return VerifyReport(
+            self._database.path, self._tally, damage, self._stopped, time.monotonic() - started,
+            self.progress.total, self._source.damage,
+        )  # fmt: skip
 
     def _plan(self, poison: Mapping[ObjectKey, Poison]) -> Iterator[Task | None]:
         pipelines = self._source.pipelines()
@@ -145,7 +159,7 @@ class VerifyJob:
 
     def _absent(self, description: PipelineDescription, key: ObjectKey, poison: Mapping[ObjectKey, Poison]) -> Verdict:
         unmet = self._compiler.check(description)
-        if not all(map(is_doubt, unmet)):
+        if unmet and (self._strict or not all(map(is_doubt, unmet))):
             return unsupported(description.name, description.kind, key, unmet)
         if key in poison:
             return remembered(description.name, description.kind, poison[key])
@@ -178,14 +192,19 @@ class VerifyJob:
         if opened.global_key != self._database.identity.global_key:
             raise DriverError("the driver's global key is not the one that the database was made with")
 
-    def _report(self, verdict: Verdict) -> None:
+    def _report(self, verdict: Verdict, *, skipped: bool = True) -> None:
         self._tally.add(verdict)
         self.progress.done += 1
         self.progress.cost_done += 1
+        if skipped:
+            self.progress.skipped += 1
+            self.progress.cost_skipped += 1
         if self._on_verdict:
             self._on_verdict(verdict)
 
     def _tick(self) -> None:
         if self._on_tick:
-            self.progress.in_hand = tuple(f"{d.kind} {d.name}" for d in self._pool.in_hand) if self._pool else ()
+            if self._pool:
+                self.progress.in_hand = tuple(f"{d.kind} {d.name}" for d in self._pool.in_hand)
+                self.progress.longest_in_hand = self._pool.longest_in_hand
             self._on_tick(self.progress)

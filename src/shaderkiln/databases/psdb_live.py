@@ -29,7 +29,7 @@ from ..errors import (
     NotFoundError,
     ShaderkilnError,
 )
-from ..identity import ApplicationIdentity, CompilerIdentity, Difference, differences
+from ..identity import ApplicationIdentity, CompilerIdentity, Difference, IdentityMismatchError, differences
 from ..keys import Group, ObjectKey, ValueKey, ValueType
 from . import psdb_schema as schema
 from .psdb_lock import FileLock, forget_live, is_live, note_live
@@ -56,14 +56,6 @@ _opening = threading.RLock()
 
 _xxh3_64 = xxhash.xxh3_64_intdigest
 _xxh3_128 = xxhash.xxh3_128_digest
-
-
-class IdentityMismatchError(CacheCorruptError):
-    """The database was made for or by somebody else; ``differences`` has every field."""
-
-    def __init__(self, path: Path, found: Sequence[Difference]) -> None:
-        super().__init__(f"{path}: made for or by another: " + "; ".join(map(str, found)))
-        self.differences = tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

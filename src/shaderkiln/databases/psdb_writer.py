@@ -14,7 +14,7 @@ import apsw
 import xxhash
 
 from ..errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError
-from ..identity import ApplicationIdentity, CompilerIdentity, Difference, differences
+from ..identity import ApplicationIdentity, CompilerIdentity, Difference, IdentityMismatchError, differences
 from ..keys import Group, ObjectKey, Value, ValueKey, ValueType
 from . import psdb_schema as schema
 from .psdb_lock import FileLock
@@ -283,7 +283,7 @@ class PsdbBuilder:
             if stored != expected:
                 found.append(Difference(f"application.{field.name}", stored, expected))
         if found:
-            raise CacheCorruptError(f"{path}: made for or by another: " + "; ".join(map(str, found)))
+            raise IdentityMismatchError(path, found, is_output=True)
 
     def _resume(self, replace: bool) -> None:
         if not self._partial_path.exists():

@@ -141,6 +141,11 @@ class Capture:
         """Other files whose change may change the pipelines: none."""
         return ()
 
+    @property
+    def damage(self) -> tuple[str, ...]:
+        """The places of the file that hold no good entry: pipelines that were there are not among ``pipelines``."""
+        return tuple(map(str, self.archive.damage))
+
     def label(self, name: str) -> str:
         """What to call a pipeline before people: its name."""
         return name

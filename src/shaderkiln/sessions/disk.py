@@ -13,11 +13,11 @@ from uuid import UUID
 
 import xxhash
 
-from ..databases.psdb_live import Expectation, IdentityMismatchError, LivePsdb
+from ..databases.psdb_live import Expectation, LivePsdb
 from ..databases.psdb_lock import SharedLock
 from ..databases.psdb_records import DatabaseWriteError
 from ..errors import AccessDeniedError, AlreadyExistsError, InvalidArgumentError, NotFoundError, ShaderkilnError
-from ..identity import ApplicationIdentity, CompilerIdentity
+from ..identity import ApplicationIdentity, CompilerIdentity, IdentityMismatchError
 from .control import CacheKindFlags
 from .debug_layer import DebugLayer, Severity, process_debug_layer
 from .descs import (

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from ..databases.psdb_live import Expectation, IdentityMismatchError, LivePsdb, journal_form
+from ..databases.psdb_live import Expectation, LivePsdb, journal_form
 from ..databases.psdb_reader import Psdb
 from ..errors import CacheCorruptError, NotFoundError, ShaderkilnError
+from ..identity import IdentityMismatchError
 from ..keys import Group, ObjectKey, ValueKey, ValueType
 from .control import CacheKindFlags
 from .debug_layer import DebugLayer, Severity, process_debug_layer
