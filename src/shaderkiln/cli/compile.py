@@ -145,6 +145,7 @@ def database_options(function: Any) -> Any:
 @application_option
 @click.option("--pdb", is_flag=True, help="Store debug data of shaders too; the drivers of today have none.")
 @click.option("--perf", "statistics", is_flag=True, help="Store the driver's statistics too; compiles everything twice.")
+@click.option("--cache", "caches", is_flag=True, help="Store what kiln cache from-psdb needs too; compiles everything twice.")
 @click.option("--retry-poisoned", is_flag=True, help="Try pipelines again that ended the driver's process before.")
 @click.option("--strict", is_flag=True, help="Keep from the driver what does more than the device advertises.")
 @click.option("--replace", is_flag=True, help="Replace a PSDB that is damaged, or was made for or by somebody else.")
@@ -173,6 +174,7 @@ def compile_command(
     chosen: int | str | None,
     pdb: bool,
     statistics: bool,
+    caches: bool,
     retry_poisoned: bool,
     strict: bool,
     replace: bool,
@@ -218,6 +220,7 @@ def compile_command(
             abi,
             strict,
             statistics,
+            caches,
             verbose,
             *changes.values(),
             pipeline_states,
@@ -242,6 +245,7 @@ def compile_command(
     ) as source:
         options = JobOptions(
             workers=jobs, limits=Limits(time_limit, memory_limit), retry_poisoned=retry_poisoned, statistics=statistics,
+            pipeline_caches=caches,
             strict=strict, replace=replace, only=pipeline_names(source, only),
         )  # fmt: skip
         application = application_identity(source, changes)

@@ -35,6 +35,7 @@ COMMANDS = {
     "unregister": ("shaderkiln.cli.register", "unregister_command", "Forget a registered application or component."),
     "registrations": ("shaderkiln.cli.register", "registrations_command", "List registered applications and components."),
     "identity": ("shaderkiln.cli.identity", "identity_group", "Set or show whose pipelines a state object database holds."),
+    "cache": ("shaderkiln.cli.cache", "cache_group", "Show, merge, compare and export Vulkan pipeline caches."),
     "merge": ("shaderkiln.cli.archives", "merge_command", "Merge captures, with every checksum verified."),
     "salvage": ("shaderkiln.cli.archives", "salvage_command", "Write what is good in a damaged capture to a new one."),
 }

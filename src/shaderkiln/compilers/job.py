@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from shaderkiln.compilers.plugin import OBJECT_VERSION, FamilyCompiler
 from shaderkiln.compilers.pool import Death, Limits, Result, Task, WorkerPool
 from shaderkiln.compilers.statistics import statistics_value
-from shaderkiln.compilers.value_keys import object_code_values
+from shaderkiln.compilers.value_keys import PIPELINE_BINARY, object_code_values
 from shaderkiln.compilers.verdicts import (
     Outcome,
     Reason,
@@ -92,6 +92,9 @@ class JobOptions(Struct, frozen=True):
     """Try pipelines again that crashed the driver, or took too long or too much memory, before."""
     statistics: bool = False
     """Also store the driver's statistics as PERFORMANCE_DATA; each pipeline is compiled a second time for them."""
+    pipeline_caches: bool = False
+    """Also store what a VkPipelineCache holds of each pipeline, for ``kiln cache from-psdb``; compiled a second time where the
+    driver has pipeline binaries."""
     strict: bool = False
     """Keep pipelines from the driver that do what the device does not advertise, even if they declare nothing of it."""
     replace: bool = False
@@ -237,6 +240,13 @@ class CompileJob:
                 self._tick()
             if self._options.statistics:
                 self._add_statistics(builder, pool)
+            if self._options.pipeline_caches and identity.object_code_form == PIPELINE_BINARY:
+                from shaderkiln.compilers.pipeline_cache import add_caches
+
+                add_caches(
+                    self._source, builder, pool,
+                    only=self._options.only, is_stopped=lambda: self._stopped, on_result=self._tick,
+                )  # fmt: skip
             try:
                 builder.finish()
             except DamagedValueError as error:

@@ -194,12 +194,14 @@ def merge(sources: Iterable[tuple[str, bytes]], *, salvage: bool = False) -> Mer
     """
     ledgers: list[SourceLedger] = []
     first: CacheData | None = None
+    filled: CacheData | None = None  # the first with a payload: an empty cache can be of any layout
     entries: dict[bytes, Entry] = {}
     for name, data in sources:
         ledger = SourceLedger(name)
         ledgers.append(ledger)
         try:
-            cache = _source(name, data, first, salvage)
+            cache = mesa_cache.read(data) if salvage else whole(name, data)
+            _check_fit(name, cache, first, filled)
         except ShaderkilnError as error:
             if not salvage:
                 raise
@@ -209,8 +211,9 @@ def merge(sources: Iterable[tuple[str, bytes]], *, salvage: bool = False) -> Mer
             ledger.damage = str(DamagedCacheError(name, cache.fault))
         first = first or cache
         if cache.layout is Layout.OPAQUE:
-            ledger.entries, ledger.kept, ledger.duplicates = 1, int(cache is first), int(cache is not first)
-            continue
+            ledger.entries, ledger.kept, ledger.duplicates = 1, int(filled is None), int(filled is not None)
+        if filled is None and not _is_empty(cache):
+            filled = cache
         for entry in cache:
             earlier = entries.setdefault(entry.key, entry)
             ledger.entries += 1
@@ -224,25 +227,29 @@ def merge(sources: Iterable[tuple[str, bytes]], *, salvage: bool = False) -> Mer
         raise InvalidArgumentError("nothing to merge")
     if first is None:
         raise InvalidArgumentError(f"nothing can be used: {ledgers[0].left_out}")
-    if first.layout is Layout.OPAQUE:
+    if filled is None:
         return Merged(first.data, tuple(ledgers))
-    return Merged(mesa_cache.write(first.header, entries.values(), first.layout), tuple(ledgers))
+    if filled.layout is Layout.OPAQUE:
+        return Merged(filled.data, tuple(ledgers))
+    return Merged(mesa_cache.write(filled.header, entries.values(), filled.layout), tuple(ledgers))
 
 
-def _source(name: str, data: bytes, first: CacheData | None, salvage: bool) -> CacheData:
-    # An empty cache can be of any layout: that of the others counts.
-    cache = mesa_cache.read(data) if salvage else whole(name, data)
-    if first is None:
-        return cache
-    if cache.header != first.header:
+def _is_empty(cache: CacheData) -> bool:
+    return not len(cache) and cache.layout is not Layout.OPAQUE
+
+
+def _check_fit(name: str, cache: CacheData, first: CacheData | None, filled: CacheData | None) -> None:
+    """Raises OtherDeviceError or UnsupportedError where the cache cannot go with those before."""
+    if first is not None and cache.header != first.header:
         raise OtherDeviceError(
             f"{name}: {difference(cache.header, first.header)}: caches of different devices cannot be merged"
         )
-    if Layout.OPAQUE in (cache.layout, first.layout) and cache.data != first.data:
+    if filled is None or _is_empty(cache):
+        return
+    if Layout.OPAQUE in (cache.layout, filled.layout) and cache.data != filled.data:
         raise UnsupportedError(f"{name}: only its driver understands what is in it, and can merge it")
-    if cache.layout is not first.layout and len(cache) and len(first):
-        raise OtherDeviceError(f"{name}: its entries have the layout {cache.layout}, those before {first.layout}")
-    return cache
+    if cache.layout is not filled.layout:
+        raise OtherDeviceError(f"{name}: its entries have the layout {cache.layout}, those before {filled.layout}")
 
 
 def difference(header: CacheHeader, expected: CacheHeader) -> str:

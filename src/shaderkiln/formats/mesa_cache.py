@@ -141,8 +141,6 @@ def _divide(data: bytes, header: CacheHeader, layout: Layout | None) -> CacheDat
         return _opaque(data, header)
     if layout is not None:
         return _read(data, header, layout)
-    if len(data) == HEADER_SIZE:
-        return _read(data, header, Layout.MESA)
     common = _read(data, header, Layout.MESA)
     if common.fault is None:
         return common
@@ -150,9 +148,16 @@ def _divide(data: bytes, header: CacheHeader, layout: Layout | None) -> CacheDat
         old = _read(data, header, Layout.RADV_22)
         if old.fault is None or len(old) > len(common):
             return old
-    if len(common):
-        return common
-    return _opaque(data, header)
+    return common if len(common) or _begins_like_mesa(data) else _opaque(data, header)
+
+
+def _begins_like_mesa(data: bytes) -> bool:
+    """Whether the payload begins as the common code writes it: no other driver's is known to begin with such small numbers."""
+    first = HEADER_SIZE + _COUNT.size
+    if len(data) < first + _ENTRY.size:
+        return True
+    kind, key_size, _ = _ENTRY.unpack_from(data, first)
+    return PLAIN <= kind < 64 and 0 < key_size <= 1024
 
 
 def write(header: CacheHeader, entries: Iterable[Entry], layout: Layout = Layout.MESA) -> bytes:
