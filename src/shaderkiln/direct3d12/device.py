@@ -54,8 +54,8 @@ from .statistics import CreationCounter, ObjectSource, StateObjectStatistics
 from .stored_objects import StoredObject, store_object
 
 if TYPE_CHECKING:
-    from shaderkiln.formats.pipeline_library import Buffer
     from shaderkiln.formats.pipeline_components import SerializedPipelineState
+    from shaderkiln.formats.pipeline_library import Buffer
 
     from .pipeline_library import PipelineLibrary
     from .serialized_components import ComputeVariation, DeserializedPipelineState
@@ -252,7 +252,7 @@ class Device:
         return serialize(self, pipeline, "compute", flags)
 
     def serialize_graphics_pipeline_state(self, pipeline: PipelineState, flags: int = 0) -> SerializedPipelineState:
-        """The component pieces of a graphics or mesh pipeline state. Offline only; raises as ``serialized_components.serialize``."""
+        """The component pieces of a graphics or mesh pipeline state. Offline only; raises as for compute."""
         from .serialized_components import serialize
 
         return serialize(self, pipeline, "graphics", flags)

@@ -1,0 +1,435 @@
+"""Serialized pipeline components (Xbox: SerializeComputePipelineStateX, DeserializeComputePipelineStateX).
+
+Offline, a tool takes a pipeline state apart into pieces. The application keeps them where it likes, each different piece once, and
+gives all of a pipeline's pieces back; the driver then creates the pipeline with compiling forbidden. Neither shaders nor a root
+signature nor a translator is needed for that: the pipeline's own piece has its description as the driver takes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from enum import IntFlag
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from shaderkiln.compilers.plugin import OBJECT_VERSION
+from shaderkiln.compilers.value_keys import PIPELINE_BINARY, object_code_values
+from shaderkiln.descriptions.pipeline import PipelineDescription
+from shaderkiln.drivers.protocol import AnyObject, AnyPipeline
+from shaderkiln.errors import (
+    DamagedInputError,
+    DriverError,
+    InvalidArgumentError,
+    NotCurrentlyAvailableError,
+    ShaderkilnError,
+    UnsupportedError,
+)
+from shaderkiln.formats.pipeline_components import (
+    Code,
+    PipelineRecord,
+    SerializedPipelineState,
+    ShaderSlot,
+    assemble,
+)
+from shaderkiln.formats.pipeline_components import serialize as serialize_pieces
+from shaderkiln.formats.radv_shader import code_offset
+from shaderkiln.identity import CompilerIdentity
+from shaderkiln.keys import Group, ObjectKey
+from shaderkiln.vulkan_registry import structures as vk
+from shaderkiln.vulkan_registry.handles import Handle
+
+from .creation import Part
+from .objects import PipelineState
+from .statistics import ObjectSource
+from .stored_objects import StoredObject, compiler_digest
+
+if TYPE_CHECKING:
+    from .device import Device
+
+RADV = 3
+"""VkDriverId."""
+_OTHERS_ADAPTER = "D3D12_ERROR_ADAPTER_NOT_FOUND"
+_OTHERS_DRIVER = "D3D12_ERROR_DRIVER_VERSION_MISMATCH"
+_COMPUTE_STAGE = 0x20
+_DYNAMIC_BUFFERS = (8, 9)
+"""VkDescriptorType of uniform and storage buffers with dynamic offsets."""
+
+
+class SerializeFlags(IntFlag):
+    """D3D12XBOX_SERIALIZE_FLAGS."""
+
+    NONE = 0
+
+
+class ComputeVariation(msgspec.Struct, frozen=True):
+    """What a derived compute pipeline has in place of its base's; None: the same."""
+
+    root_signature: bytes | None = None
+    """A serialized root signature."""
+
+
+class DeserializedPipelineState:
+    """A pipeline that was created from its pieces.
+
+    It refers to the caller's pieces, which have to stay as they are for as long as it lives, and copies none of them.
+    """
+
+    def __init__(
+        self, device: Device, serialized: SerializedPipelineState, record: PipelineRecord, description: PipelineDescription
+    ) -> None:
+        self.device = device
+        self.serialized = serialized
+        self.object_key = ObjectKey(record.object_key)
+        """The key of the pipeline state that was serialized; a derived one has its base's."""
+        self.description = description
+        """The pipeline as the driver takes it, without shaders where the driver needs none."""
+
+    @property
+    def kind(self) -> str:
+        """``graphics`` or ``compute``."""
+        return self.description.kind
+
+    def recreate(self) -> ObjectSource:
+        """Create the pipeline once more, as after the end of the driver's process. Raises as ``deserialize``.
+
+        The pieces are compared with their CRC again.
+        """
+        _create(self.device, *assemble(self.serialized), self.description)
+        return ObjectSource.SERIALIZED
+
+
+def serialize(device: Device, pipeline: PipelineState, kind: str, flags: int = SerializeFlags.NONE) -> SerializedPipelineState:
+    """The pieces of a pipeline state of that kind; equal pipelines give equal bytes.
+
+    Raises NotCurrentlyAvailableError on a device that is no tool's, in a process without debug flags; InvalidArgumentError for
+    flags, and for what is no pipeline state of that kind and device; UnsupportedError where the driver gives no object code;
+    NotFoundError where no cache has the object code any more.
+    """
+    if not device.serializes:
+        raise NotCurrentlyAvailableError("pipelines are serialized offline: by a tool, or in a process with debug flags")
+    if not isinstance(flags, int) or flags != SerializeFlags.NONE:
+        raise InvalidArgumentError(f"flags is {flags!r}, and must be NONE")
+    if not isinstance(pipeline, PipelineState) or pipeline.device is not device:
+        raise InvalidArgumentError("pipeline: a pipeline state of this device is needed")
+    (part,) = pipeline._parts()
+    if part.description.kind != kind:
+        raise InvalidArgumentError(f"pipeline: it is one of the kind {part.description.kind}, not {kind}")
+    if device.compiler.object_code_form == "none":
+        raise UnsupportedError("the driver gives no object code")
+    (stored,) = pipeline._stored()
+    return serialize_stored(part.key, part.description, stored, device.compiler)
+
+
+def serialize_stored(
+    object_key: ObjectKey, description: PipelineDescription, stored: StoredObject, compiler: CompilerIdentity
+) -> SerializedPipelineState:
+    """The pieces of what a database has of a graphics or compute pipeline.
+
+    Raises UnsupportedError for one of another kind, and for one that is made from other pipelines.
+    """
+    info = description.create_info
+    if description.kind == "raytracing" or any(isinstance(handle, vk.PipelineHandle) for handle in description.objects):
+        raise UnsupportedError(f"{description.name}: a {description.kind} pipeline made from other ones has no form in pieces")
+    if not stored.values:
+        raise UnsupportedError(f"{description.name}: it has no object code")
+    if compiler.object_code_form == PIPELINE_BINARY and compiler.driver_id < _NO_VULKAN_DRIVER:
+        # With binaries a driver needs no shader.
+        info = without_modules(info)
+    record = PipelineRecord(
+        compiler.family,
+        compiler_digest(compiler),
+        description.kind,
+        bytes(object_key),
+        stored.group.version,
+        (),
+        encode_description(info, description.objects),
+    )
+    slots = _slots(compiler, _active(description.create_info), len(stored.values))
+    is_radv = compiler.driver_id == RADV and compiler.object_code_form == PIPELINE_BINARY
+    codes = [
+        Code(slot, key, data, code_offset(data) if is_radv else None)
+        for slot, (key, data) in zip(slots, stored.values, strict=True)
+    ]
+    return serialize_pieces(record, codes)
+
+
+def deserialize(device: Device, serialized: SerializedPipelineState, kind: str) -> DeserializedPipelineState:
+    """Create a pipeline of that kind from its pieces, wherever they lie, with compiling forbidden.
+
+    Raises DamagedInputError (``E_INVALIDARG``) for a piece that is missing, altered or in another's place, ShaderkilnError with the
+    code ``D3D12_ERROR_ADAPTER_NOT_FOUND`` or ``D3D12_ERROR_DRIVER_VERSION_MISMATCH`` for pieces of another adapter or driver, and
+    InvalidArgumentError for a pipeline of another kind, all before any driver is asked; DriverError where the driver refuses.
+    """
+    device._check_open()
+    record, values = assemble(serialized)
+    compiler = device.compiler
+    if record.family != compiler.family:
+        raise ShaderkilnError(f"pipeline: made for {record.family}, this is {compiler.family}", code=_OTHERS_ADAPTER)
+    if record.compiler != compiler_digest(compiler):
+        raise ShaderkilnError("pipeline: made by another driver build", code=_OTHERS_DRIVER)
+    if record.kind != kind:
+        raise InvalidArgumentError(f"pipeline: it is one of the kind {record.kind}, not {kind}")
+    description = decode_description(record)
+    _create(device, record, values, description)
+    device._pipeline_states.add(ObjectSource.SERIALIZED)
+    return DeserializedPipelineState(device, serialized, record, description)
+
+
+def derive(device: Device, base: DeserializedPipelineState, variation: ComputeVariation) -> DeserializedPipelineState:
+    """A variation of a compute pipeline with its object code, created with compiling forbidden.
+
+    A root signature may be another one where it leaves the object code as it is. With any driver that is one with the same
+    Vulkan layout: other flags, another version, other visibilities. With RADV it may also add to it, as long as the descriptor sets
+    that the base uses stay as they are (``keeps_object_code``). Raises InvalidArgumentError for another one, for a base that is no
+    compute pipeline of this device; DamagedInputError for a damaged root signature and as ``deserialize``.
+    """
+    device._check_open()
+    if not isinstance(base, DeserializedPipelineState) or base.device is not device or base.kind != "compute":
+        raise InvalidArgumentError("base: a deserialized compute pipeline of this device is needed")
+    if not isinstance(variation, ComputeVariation):
+        raise InvalidArgumentError(f"variation: {type(variation).__name__} is no ComputeVariation")
+    record, values = assemble(base.serialized)
+    description = base.description
+    if variation.root_signature is not None:
+        description = _with_layout(device.compiler, description, variation.root_signature)
+    _create(device, record, values, description)
+    device._pipeline_states.add(ObjectSource.SERIALIZED)
+    return DeserializedPipelineState(device, base.serialized, record, description)
+
+
+def keeps_object_code(
+    compiler: CompilerIdentity,
+    base: PipelineDescription,
+    layout: vk.PipelineLayoutHandle,
+    objects: Mapping[Handle, Any],
+) -> bool:
+    """Whether a shader compiled with the layout of ``base`` has the same object code with another layout.
+
+    RADV compiles into a shader where in its set a descriptor lies, and which of the sets that it uses comes first; so every set
+    that is not empty has to stay, and others may be added. A set with dynamic offsets moves what lies behind push constants.
+    """
+    before, after = _sets(base.create_info.layout, base.objects), _sets(layout, objects)
+    if before == after:
+        return True
+    if compiler.driver_id != RADV or compiler.object_code_form != PIPELINE_BINARY:
+        return False
+    if any(b.descriptor_type in _DYNAMIC_BUFFERS for sets in (before, after) for one in sets[0] for b in one[0].bindings):
+        return False
+    pairs = list(zip(before[0], after[0], strict=False))
+    ranges = dict(after[1])
+    return (
+        len(after[0]) >= len(before[0])
+        and all(one == other or not one[0].bindings for one, other in pairs)
+        and all(ranges.get(stage, (1, 0))[0] == first and ranges[stage][1] >= end for stage, (first, end) in before[1])
+        and before[2] == after[2]
+    )
+
+
+_NO_VULKAN_DRIVER = 64
+"""VkDriverId is below, and what compilers that are no Vulkan driver call themselves is not."""
+
+
+def _create(
+    device: Device, record: PipelineRecord, values: tuple[tuple[bytes, bytes], ...], description: PipelineDescription
+) -> None:
+    key = ObjectKey(record.object_key)
+    keys = tuple(value.key for value in object_code_values(device.compiler.object_code_form, key, values))
+    stored = StoredObject(Group(key, record.version, keys, record.kind, description.name), values)
+    if not device._creator.load(Part(key, description), stored, "Deserialize"):
+        raise DriverError(f"object {key.hex()}: the driver does not create it from its pieces", code="E_FAIL")
+
+
+def _with_layout(compiler: CompilerIdentity, base: PipelineDescription, blob: bytes) -> PipelineDescription:
+    from shaderkiln.descriptions.direct3d12.binding_layout import binding_layout
+    from shaderkiln.descriptions.direct3d12.lowering_layout import RootLayout, pipeline_layout
+    from shaderkiln.descriptions.direct3d12.lowering_objects import Objects, Reasons
+    from shaderkiln.formats import root_signature
+
+    signature = root_signature.parse(blob)
+    reasons = Reasons()
+    for arrays in (False, True):
+        # With which of the two schemes the base was made is for its translator to know.
+        objects = Objects()
+        root = RootLayout(signature, binding_layout(signature, arrays=arrays))
+        layout = pipeline_layout(objects, root, _COMPUTE_STAGE, reasons)
+        reasons.check()
+        if keeps_object_code(compiler, base, layout, objects.found):
+            assert isinstance(base.create_info, vk.ComputePipelineCreateInfo)
+            found: dict[Handle, Any] = {**base.objects, **objects.found}
+            return PipelineDescription(base.name, base.kind, replace(base.create_info, layout=layout), found)
+    raise InvalidArgumentError("root_signature: with it the shader would have to be compiled again")
+
+
+_SetLayouts = tuple[tuple[vk.DescriptorSetLayoutCreateInfo, tuple[Any, ...]], ...]
+
+
+def _sets(
+    layout: vk.PipelineLayoutHandle | None, objects: Mapping[Handle, Any]
+) -> tuple[_SetLayouts, tuple[tuple[int, tuple[int, int]], ...], tuple[Any, ...]]:
+    """The sets of a layout with their immutable samplers, its push constants by stages, and the rest of it."""
+    if layout is None:
+        return (), (), ()
+    made = objects[layout]
+    sets = []
+    for handle in made.set_layouts:
+        one = objects[handle] if handle is not None else vk.DescriptorSetLayoutCreateInfo()
+        samplers = tuple(objects[s] for b in one.bindings for s in b.immutable_samplers or () if s is not None)
+        sets.append((one, samplers))
+    ranges = tuple((r.stage_flags, (r.offset, r.offset + r.size)) for r in made.push_constant_ranges)
+    return tuple(sets), ranges, (made.flags, made.next)
+
+
+# Which shader a binary is of
+
+
+def _active(info: Any) -> list[ShaderSlot]:
+    stages = [info.stage] if isinstance(info, vk.ComputePipelineCreateInfo) else info.stages or ()
+    bits = sorted(stage.stage.bit_length() - 1 for stage in stages)
+    return [ShaderSlot(bit) for bit in bits if bit < len(ShaderSlot)]
+
+
+def _slots(compiler: CompilerIdentity, active: list[ShaderSlot], count: int) -> list[ShaderSlot | None]:
+    """The slot of each binary; None where it belongs to no single shader, or that cannot be told.
+
+    Drivers give binaries in the order of the stages. RADV compiles a vertex shader into the hull shader, and a vertex or domain
+    shader into the geometry shader, from GFX9 on; and a legacy geometry shader has a vertex shader of the driver's behind all.
+    """
+    geometry = ShaderSlot.GEOMETRY in active
+    if compiler.driver_id == RADV and (geometry or ShaderSlot.HULL in active):
+        inner = {ShaderSlot.VERTEX} | ({ShaderSlot.DOMAIN} if geometry else set())
+        hosts: list[ShaderSlot | None] = [slot for slot in active if slot not in inner]
+        alone: list[ShaderSlot | None] = list(active)
+        for slots in (hosts, [*hosts, None], [*alone, None]) if geometry else (hosts, alone):
+            if len(slots) == count:
+                return slots
+    elif len(active) == count:
+        return list(active)
+    return [None] * count
+
+
+# Descriptions
+
+
+class _Object(msgspec.Struct, frozen=True, array_like=True):
+    kind: str
+    """Name of the handle's class."""
+    description: AnyObject
+
+
+class _Described(msgspec.Struct, frozen=True, array_like=True):
+    create_info: AnyPipeline
+    objects: tuple[_Object, ...]
+    """Each after those to which it refers; its handle is made from its content."""
+
+
+def without_modules(info: AnyPipeline) -> AnyPipeline:
+    """The same without shader modules, as a driver takes it that gets pipeline binaries."""
+
+    def bare(stage: vk.PipelineShaderStageCreateInfo) -> vk.PipelineShaderStageCreateInfo:
+        return replace(stage, module=None, next=tuple(i for i in stage.next if not isinstance(i, vk.ShaderModuleCreateInfo)))
+
+    if isinstance(info, vk.ComputePipelineCreateInfo):
+        return replace(info, stage=bare(info.stage))
+    return replace(info, stages=None if info.stages is None else tuple(map(bare, info.stages)))
+
+
+def encode_description(info: AnyPipeline, objects: Mapping[Handle, Any]) -> bytes:
+    """What ``info`` reaches, under handles that are made from content: the source's own names take no part."""
+    from shaderkiln.descriptions.traversal import references
+
+    renamed: dict[Handle, int] = {}
+    found: list[bytes] = []
+
+    def number(handle: Any) -> int:
+        return renamed[handle]
+
+    encoder = msgspec.msgpack.Encoder(enc_hook=number)
+
+    def visit(structure: Any) -> None:
+        for handle in references(structure):
+            if handle not in renamed:
+                visit(objects[handle])
+                encoded = encoder.encode(objects[handle])
+                renamed[handle] = content_handle(encoded)
+                kind = msgspec.msgpack.encode(type(handle).__name__)
+                item = b"\x92" + kind + encoded
+                if item not in found:
+                    found.append(item)
+
+    visit(info)
+    raw = [msgspec.Raw(item) for item in found]
+    return msgspec.msgpack.encode([msgspec.Raw(encoder.encode(info)), raw])
+
+
+def content_handle(encoded: bytes) -> int:
+    """The number of an object from its encoding (as lowering does it)."""
+    return int.from_bytes(hashlib.sha256(encoded).digest()[:8], "little") or 1
+
+
+def _to_number(value: Any) -> int:
+    if isinstance(value, Handle):
+        return value.value
+    raise NotImplementedError(type(value).__name__)
+
+
+def _from_number(cls: type[Any], value: Any) -> Any:
+    if issubclass(cls, Handle):
+        return cls(value)
+    raise NotImplementedError(cls.__name__)
+
+
+def decode_description(record: PipelineRecord) -> PipelineDescription:
+    """What ``encode_description`` has encoded. Raises DamagedInputError."""
+    try:
+        found = _decoder().decode(record.description)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise DamagedInputError(f"pipeline: its description cannot be read: {error}") from None
+    kind = {vk.GraphicsPipelineCreateInfo: "graphics", vk.ComputePipelineCreateInfo: "compute"}.get(type(found.create_info))
+    objects = dict(_objects(found))
+    if kind != record.kind or len(record.object_key) != 32 or not 0 <= record.version < 1 << 64:
+        raise DamagedInputError("pipeline: its description is one of another kind of pipeline")
+    _check_references(found, objects)
+    return PipelineDescription(record.object_key.hex()[:16], kind, found.create_info, objects)  # type: ignore[arg-type]
+
+
+def _objects(found: _Described) -> Iterator[tuple[Handle, Any]]:
+    encode = msgspec.msgpack.Encoder(enc_hook=_to_number).encode
+    for one in found.objects:
+        cls = getattr(vk, one.kind, None) if one.kind.endswith("Handle") else None
+        if not isinstance(cls, type) or not issubclass(cls, Handle) or cls is vk.PipelineHandle:
+            raise DamagedInputError(f"pipeline: {one.kind!r} is no kind of object")
+        # Workers remember what a handle means, so equal handles must mean equal objects whoever made the piece.
+        yield cls(content_handle(encode(one.description))), one.description
+
+
+def _check_references(found: _Described, objects: Mapping[Handle, Any]) -> None:
+    from shaderkiln.descriptions.traversal import references
+
+    for structure in (found.create_info, *objects.values()):
+        for handle in references(structure):
+            if handle not in objects:
+                raise DamagedInputError(f"pipeline: {handle!r} is missing from its description")
+
+
+_decoders: list[msgspec.msgpack.Decoder[_Described]] = []
+
+
+def _decoder() -> msgspec.msgpack.Decoder[_Described]:
+    if not _decoders:
+        _decoders.append(msgspec.msgpack.Decoder(_Described, dec_hook=_from_number))
+    return _decoders[0]
+
+
+__all__ = [
+    "OBJECT_VERSION",
+    "ComputeVariation",
+    "DeserializedPipelineState",
+    "SerializeFlags",
+    "derive",
+    "deserialize",
+    "serialize",
+    "serialize_stored",
+]
