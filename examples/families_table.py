@@ -4,22 +4,24 @@
 usage: families_table.py [--output FOLDER] [--families A,B,…] [CAPTURE…]
 
 Without captures: the samples of this project. Without families: those of a fixed list that can be compiled for here.
-Exit code 0 if everything is compiled or unsupported and everything compiled is a hit.
+Exit code 0 if everything is compiled or unsupported, everything compiled is a hit, and no capture is damaged; otherwise as kiln's.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import shaderkiln
+from shaderkiln.cli.output import ProgressLine, exit_code_of, show_error, warn_of_damage
 from shaderkiln.compilers.plugin import open_family
 from shaderkiln.compilers.verdicts import Outcome, Verdict
 from shaderkiln.descriptions.pipeline import Application
-from shaderkiln.errors import NotFoundError
+from shaderkiln.errors import NotFoundError, ShaderkilnError
 
 PREFERRED = (
     "amd-navi31",
@@ -46,8 +48,12 @@ class Row:
 def compile_and_verify(capture: Path, family: str, output: Path) -> Row:
     """One line of the table."""
     notes: list[Verdict] = []
-    compiled = shaderkiln.compile_capture(capture, family, output, on_verdict=notes.append)
-    verified = shaderkiln.verify_psdb(compiled.path, capture, on_verdict=notes.append)
+    line = ProgressLine(f"{capture.name}: {family} compile")
+    compiled = shaderkiln.compile_capture(capture, family, output, on_verdict=notes.append, on_tick=line)
+    line.clear()
+    line = ProgressLine(f"{capture.name}: {family} verify")
+    verified = shaderkiln.verify_psdb(compiled.path, capture, on_verdict=notes.append, on_tick=line)
+    line.clear()
     for verdict in notes:
         if verdict.outcome not in (Outcome.COMPILED, Outcome.REUSED, Outcome.HIT, Outcome.UNSUPPORTED):
             print(f"{capture.name} {family}: {verdict.outcome} {verdict.kind} {verdict.pipeline}: {verdict.message[:200]}")
@@ -60,7 +66,8 @@ def compile_and_verify(capture: Path, family: str, output: Path) -> Row:
         f"{compiled.seconds:.2f}", f"{verified.seconds:.2f}", hits,
     )  # fmt: skip
     in_database = counts[Outcome.COMPILED] + counts[Outcome.REUSED]
-    good = compiled.tally.good and hits == in_database and not verified.damage
+    good = compiled.good and hits == in_database and not verified.damage
+    warn_of_damage(capture.name, compiled.source_damage)
     return Row(tuple(map(str, cells)), good)
 
 
@@ -95,15 +102,31 @@ def main() -> int:
             "no family can be compiled for here: add a driver package with `kiln drivers add mesa-backports`", file=sys.stderr
         )
         return 4
+    captures = args.captures or [SAMPLES]
+    for capture in captures:
+        with shaderkiln.open_capture(capture):
+            pass  # one that cannot be read is told before anything is compiled
     rows = []
-    for capture in args.captures or [SAMPLES]:
+    for capture in captures:
         for family in families:
             print(f"{capture.name}: {family} …", file=sys.stderr)
             rows.append(compile_and_verify(capture, family, args.output))
     print()
     print_table(rows)
+    print(f"\nThe PSDBs are in {args.output}{os.sep}")
     return 0 if all(row.good for row in rows) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        code = main()
+    except ShaderkilnError as error:
+        show_error(error, as_json=False)
+        code = exit_code_of(error)
+    except OSError as error:
+        show_error(ShaderkilnError(str(error)), as_json=False)
+        code = 3
+    except KeyboardInterrupt:
+        print("interrupted; what was done is kept", file=sys.stderr)
+        code = 130
+    sys.exit(code)

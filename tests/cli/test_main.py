@@ -91,7 +91,8 @@ PROBLEMS = [
     (3, "empty.foz", ("salvage", "empty.foz", "-o", "new.foz")),
     (3, "text.foz", ("compile", "text.foz", "-f", "toy-one")),
     (3, "text.psdb", ("verify", "text.psdb", "game.foz")),
-    (3, "game.foz", ("verify", "game.foz", "game.foz")),
+    (3, "that is a capture; the order is PSDB CAPTURE", ("verify", "game.foz", "good.psdb")),
+    (3, "that is a capture; the order is PSDB PIPELINE", ("isa", "game.foz", "good.psdb")),
     (3, "no compiler plugin 'no' is installed; there are: ", ("compile", "game.foz", "-f", "toy-one", "--plugin", "no")),
     (3, "begins with 'feed'", ("isa", "good.psdb", "feed", "-c", "game.foz")),
     # no such family: 4
@@ -102,6 +103,12 @@ PROBLEMS = [
     (2, "nan is no number of seconds", ("compile", "game.foz", "-f", "toy-one", "--time-limit", "nan")),
     (2, "Missing option", ("compile", "game.foz")),
     (2, "No such command", ("bake",)),
+    (2, "Did you mean compile?", ("complie", "game.foz")),
+    (2, "Did you mean remove?", ("drivers", "remov", "x")),
+    (2, "OUTPUT_FILE, the second argument, is one *.psdb file", ("compile", "game.foz", "other.foz", "-f", "toy-one")),
+    (2, "A second family? Repeat --family", ("compile", "game.foz", "-f", "toy-one", "toy-two")),
+    (2, "is one *.psdb file", ("compile", "game.foz", "folder.psdb", "-f", "toy-one")),
+    (2, "has an empty name", ("compile", "game.foz", "-f", "toy-one,")),
     (2, "the output once", ("compile", "game.foz", "a.psdb", "-f", "toy-one", "-o", "b.psdb")),
     (2, "is no version", ("compile", "game.foz", "-f", "toy-one", "--app-version", "one")),
     (2, "is no version", ("compile", "game.foz", "-f", "toy-one", "--abi", "x")),
@@ -116,6 +123,7 @@ PROBLEMS = [
     (5, "text.foz", ("compile", "game.foz", "-f", "toy-one", "-o", "text.foz")),
     (5, "none/report", ("compile", "game.foz", "-f", "toy-one", "--report", "none/report.jsonl")),
     (5, "none/new.foz", ("merge", "game.foz", "-o", "none/new.foz")),
+    (5, "good.psdb is there already", ("merge", "game.foz", "-o", "good.psdb")),
     (5, "folder.foz", ("salvage", "game.foz", "-o", "folder.foz")),
 ]  # fmt: skip
 
@@ -149,6 +157,13 @@ def test_errors_say_what_is_wrong(shared: Kiln, code: int, text: str, arguments:
 def test_errors_are_json_lines_for_programs(shared: Kiln) -> None:
     (record,) = shared.records("show", "missing.foz", code=3)
     assert record == {"type": "error", "code": "DXGI_ERROR_NOT_FOUND", "message": "missing.foz: no such file"}
+
+
+def test_usage_errors_are_json_lines_for_programs(shared: Kiln) -> None:
+    (record,) = shared.records("bake", code=2)
+    assert record == {"type": "error", "code": "E_INVALIDARG", "message": "No such command 'bake'."}
+    (record,) = shared.records("compile", "game.foz", code=2)
+    assert record["message"].startswith("Missing option")
 
 
 JSON_COMMANDS = {

@@ -186,7 +186,7 @@ def test_a_merged_capture_tells_its_applications(kiln: Kiln) -> None:
         ]  # fmt: skip
     one = kiln("merge", "Plain.foz", "-o", "one.foz")
     assert (one.returncode, one.stderr) == (0, "")
-    assert kiln.records("merge", "Plain.foz", "-o", "one.foz")[-1]["mixed_features"] is False
+    assert kiln.records("merge", "Plain.foz", "-o", "one.foz", "--replace")[-1]["mixed_features"] is False
 
 
 @pytest.mark.usefixtures("mixed")
@@ -227,7 +227,14 @@ def test_salvage_keeps_what_is_good_and_names_the_rest(kiln: Kiln, tmp_path: Pat
     assert "shader_module 0000000000002001" in ledger["damage"][0]
     assert (summary["entries"], summary["bytes"]) == (5, (tmp_path / "good.foz").stat().st_size)
     assert path.read_bytes() == data
-    shown = kiln("salvage", "game.foz", "-o", "good.foz")
+    before = (tmp_path / "good.foz").stat().st_mtime_ns
+    refused = kiln("salvage", "game.foz", "-o", "good.foz")
+    assert refused.returncode == 5
+    assert refused.stderr == (
+        "kiln: error: good.foz is there already; give another name, or --replace [DXGI_ERROR_ALREADY_EXISTS]\n"
+    )
+    assert (tmp_path / "good.foz").stat().st_mtime_ns == before
+    shown = kiln("salvage", "game.foz", "-o", "good.foz", "--replace")
     assert "game.foz: 6 entries: 5 kept, 0 duplicate, 1 dropped" in shown.stdout
     sound = kiln("salvage", "good.foz", "-o", "better.foz")
     assert sound.returncode == 0

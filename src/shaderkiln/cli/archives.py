@@ -9,21 +9,25 @@ from typing import TYPE_CHECKING
 import click
 
 from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, PATH, echo, json_option, require_file, size_text, write_json
-from shaderkiln.errors import InvalidArgumentError
+from shaderkiln.errors import AlreadyExistsError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from shaderkiln.databases.fossilize import Ledger
 
 
+replace_option = click.option("--replace", is_flag=True, help="Replace a file that is there already.")
+
+
 @click.command("merge")
 @click.argument("captures", nargs=-1, required=True, type=PATH)
 @click.option("-o", "--output", required=True, type=PATH, help="The new capture.")
+@replace_option
 @json_option
-def merge_command(captures: tuple[Path, ...], output: Path, as_json: bool) -> None:
+def merge_command(captures: tuple[Path, ...], output: Path, replace: bool, as_json: bool) -> None:
     """Merge captures into a new one. Every checksum is verified; damaged entries are left out and named.
 
-    Exit code 1 if anything had to be left out. Captures of applications whose robustness features differ can be merged, with a
-    warning: the result is compiled for one application at a time.
+    Exit code 1 if anything had to be left out, 5 if the new capture is there already. Captures of applications whose robustness
+    features differ can be merged, with a warning: the result is compiled for one application at a time.
 
     \b
     Example:
@@ -31,18 +35,19 @@ def merge_command(captures: tuple[Path, ...], output: Path, as_json: bool) -> No
     """
     from shaderkiln.databases.fossilize import merge
 
-    _check(captures, output)
+    _check(captures, output, replace=replace)
     _show(merge(captures, output), output, as_json)
 
 
 @click.command("salvage")
 @click.argument("capture", type=PATH)
 @click.option("-o", "--output", required=True, type=PATH, help="The new capture.")
+@replace_option
 @json_option
-def salvage_command(capture: Path, output: Path, as_json: bool) -> None:
+def salvage_command(capture: Path, output: Path, replace: bool, as_json: bool) -> None:
     """Write every good entry of a damaged capture to a new one and list the rest.
 
-    Exit code 1 if anything had to be left out.
+    Exit code 1 if anything had to be left out, 5 if the new capture is there already.
 
     \b
     Example:
@@ -50,15 +55,17 @@ def salvage_command(capture: Path, output: Path, as_json: bool) -> None:
     """
     from shaderkiln.databases.fossilize import salvage
 
-    _check((capture,), output)
+    _check((capture,), output, replace=replace)
     _show(salvage(capture, output), output, as_json)
 
 
-def _check(captures: tuple[Path, ...], output: Path) -> None:
+def _check(captures: tuple[Path, ...], output: Path, *, replace: bool) -> None:
     for capture in captures:
         require_file(capture)
         if output.exists() and capture.samefile(output):
             raise InvalidArgumentError(f"{output} is also an input; give another name")
+    if output.exists() and not replace:
+        raise AlreadyExistsError(f"{output} is there already; give another name, or --replace")
 
 
 def _show(ledger: Ledger, output: Path, as_json: bool) -> None:

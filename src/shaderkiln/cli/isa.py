@@ -8,7 +8,7 @@ import click
 
 from shaderkiln import api
 from shaderkiln.cli.compile import application_option
-from shaderkiln.cli.output import PATH, echo, json_option, write_json
+from shaderkiln.cli.output import PATH, echo, json_option, require_psdb, write_json
 
 
 @click.command("isa")
@@ -38,6 +38,7 @@ def isa_command(
     Example:
       kiln isa out/game.amd-navi31.psdb 36500a7b241cea31 --capture game.foz
     """
+    require_psdb(psdb, "PSDB PIPELINE")
     with api.open_psdb(psdb) as database:
         identity = database.identity
     with api.open_source(capture or _beside(psdb, identity.family), application=chosen) as source:

@@ -77,7 +77,7 @@ def kiln() -> None:
       2    the command line is wrong
       3    an input or a database is missing, damaged, or belongs to somebody else
       4    no driver for the family, or the driver cannot be started
-      5    the output cannot be written
+      5    the output cannot be written, or is there already and not to be replaced
       130  interrupted; what was done is kept
     """
 

@@ -13,6 +13,7 @@ import click
 
 from shaderkiln.errors import (
     AccessDeniedError,
+    AlreadyExistsError,
     CacheFullError,
     DamagedInputError,
     DriverError,
@@ -52,7 +53,7 @@ def exit_code_of(error: ShaderkilnError) -> int:
         return EXIT_DRIVER
     if isinstance(error, UnreadableError):
         return EXIT_INPUT
-    if isinstance(error, AccessDeniedError | CacheFullError) or name in (
+    if isinstance(error, AccessDeniedError | AlreadyExistsError | CacheFullError) or name in (
         "DatabaseWriteError",
         "DatabaseBusyError",
         "RegistryBusyError",
