@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from shaderkiln.compilers.plugin import OBJECT_VERSION
 from shaderkiln.compilers.value_keys import PIPELINE_BINARY, object_code_values
 from shaderkiln.descriptions.pipeline import PipelineDescription
 from shaderkiln.drivers.protocol import AnyObject, AnyPipeline
 from shaderkiln.errors import (
+    AdapterNotFoundError,
     DamagedInputError,
     DriverError,
+    DriverVersionMismatchError,
     InvalidArgumentError,
     NotCurrentlyAvailableError,
-    ShaderkilnError,
     UnsupportedError,
 )
 from shaderkiln.formats.pipeline_components import (
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 RADV = 3
 """VkDriverId."""
-_OTHERS_ADAPTER = "D3D12_ERROR_ADAPTER_NOT_FOUND"
-_OTHERS_DRIVER = "D3D12_ERROR_DRIVER_VERSION_MISMATCH"
+_NO_VULKAN_DRIVER = 64
+"""VkDriverId is below; a compiler that is no Vulkan driver calls itself something else, and may want its shaders."""
 _COMPUTE_STAGE = 0x20
 _DYNAMIC_BUFFERS = (8, 9)
 """VkDescriptorType of uniform and storage buffers with dynamic offsets."""
@@ -159,17 +159,17 @@ def serialize_stored(
 def deserialize(device: Device, serialized: SerializedPipelineState, kind: str) -> DeserializedPipelineState:
     """Create a pipeline of that kind from its pieces, wherever they lie, with compiling forbidden.
 
-    Raises DamagedInputError (``E_INVALIDARG``) for a piece that is missing, altered or in another's place, ShaderkilnError with the
-    code ``D3D12_ERROR_ADAPTER_NOT_FOUND`` or ``D3D12_ERROR_DRIVER_VERSION_MISMATCH`` for pieces of another adapter or driver, and
-    InvalidArgumentError for a pipeline of another kind, all before any driver is asked; DriverError where the driver refuses.
+    Raises DamagedInputError (``E_INVALIDARG``) for a piece that is missing, altered or in another's place, AdapterNotFoundError or
+    DriverVersionMismatchError for pieces of another adapter or driver, and InvalidArgumentError for a pipeline of another kind, all
+    before any driver is asked; DriverError where the driver refuses.
     """
     device._check_open()
     record, values = assemble(serialized)
     compiler = device.compiler
     if record.family != compiler.family:
-        raise ShaderkilnError(f"pipeline: made for {record.family}, this is {compiler.family}", code=_OTHERS_ADAPTER)
+        raise AdapterNotFoundError(f"pipeline: made for {record.family}, this is {compiler.family}")
     if record.compiler != compiler_digest(compiler):
-        raise ShaderkilnError("pipeline: made by another driver build", code=_OTHERS_DRIVER)
+        raise DriverVersionMismatchError("pipeline: made by another driver build")
     if record.kind != kind:
         raise InvalidArgumentError(f"pipeline: it is one of the kind {record.kind}, not {kind}")
     description = decode_description(record)
@@ -226,10 +226,6 @@ def keeps_object_code(
         and all(ranges.get(stage, (1, 0))[0] == first and ranges[stage][1] >= end for stage, (first, end) in before[1])
         and before[2] == after[2]
     )
-
-
-_NO_VULKAN_DRIVER = 64
-"""VkDriverId is below, and what compilers that are no Vulkan driver call themselves is not."""
 
 
 def _create(
@@ -421,15 +417,3 @@ def _decoder() -> msgspec.msgpack.Decoder[_Described]:
     if not _decoders:
         _decoders.append(msgspec.msgpack.Decoder(_Described, dec_hook=_from_number))
     return _decoders[0]
-
-
-__all__ = [
-    "OBJECT_VERSION",
-    "ComputeVariation",
-    "DeserializedPipelineState",
-    "SerializeFlags",
-    "derive",
-    "deserialize",
-    "serialize",
-    "serialize_stored",
-]
