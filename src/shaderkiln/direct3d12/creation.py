@@ -116,6 +116,13 @@ class ObjectCreator:
                 return stored
         return None
 
+    def compile_again(self, part: Part) -> StoredObject:
+        """Object code of a part that exists, where it is kept nowhere. Raises as ``create``."""
+        answered = self._compile(part).values
+        values = object_code_values(self._compiler.identity.object_code_form, part.key, answered)
+        keys = tuple(value.key for value in values)
+        return StoredObject(Group(part.key, OBJECT_VERSION, keys, part.description.kind, part.description.name), answered)
+
     def _check(self, part: Part) -> None:
         with self._check_lock:
             unmet = [need for need in self._compiler.check(part.description) if not is_doubt(need)]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.descriptions.direct3d12.state_object import StateObjectDesc
+from shaderkiln.errors import NotFoundError
 from shaderkiln.keys import ObjectKey
 from shaderkiln.sessions.interface import SessionReference, ShaderCacheSession
 
+from .private_data import PrivateData
 from .statistics import ObjectSource
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 _Desc = TypeVar("_Desc", PipelineStateStream, StateObjectDesc)
 
 
-class DeviceObject(ABC, Generic[_Desc]):
+class DeviceObject(PrivateData, ABC, Generic[_Desc]):
     """What both kinds share.
 
     With the flag NONE an object keeps its explicit PSDB session open, as long as the object lives; with CREATE_ONLY it lets go of
@@ -74,6 +77,26 @@ class DeviceObject(ABC, Generic[_Desc]):
 
 class PipelineState(DeviceObject[PipelineStateStream]):
     """A graphics, compute or mesh pipeline state."""
+
+    _origin: Callable[[], StoredObject | None] | None = None
+    """Gives the object code that it was created from, where no cache has it: that of a library or of a cached blob."""
+
+    def get_cached_blob(self) -> bytes:
+        """The object code of this pipeline state alone, for ``PipelineStateStream.cached_pso`` (PL-13).
+
+        What no cache has any more is compiled again. Raises as creation does.
+        """
+        return self.device._cached_blob(self)
+
+    def _stored(self) -> tuple[StoredObject, ...]:
+        kept = None if self._origin is None else self._origin()
+        return super()._stored() if kept is None else (kept,)
+
+    def _object_code(self) -> StoredObject:
+        try:
+            return self._stored()[0]
+        except NotFoundError:
+            return self.device._compile_again(self._parts()[0])
 
     def _parts(self) -> tuple[Part, ...]:
         return self.device._pipeline_state_parts(self.desc, self.object_key)
