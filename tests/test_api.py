@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from job_support import name, write_capture
 
+import shaderkiln
 from shaderkiln import api
 from shaderkiln.compilers.job import JobOptions
 from shaderkiln.compilers.plugin import FamilyNotFoundError
@@ -79,6 +80,10 @@ def test_where_a_psdb_goes(tmp_path: Path) -> None:
     assert path(tmp_path / "folder.psdb", single=False) == tmp_path / "folder.psdb" / "game.amd-navi31.psdb"
     with pytest.raises(InvalidArgumentError, match="names one file"):
         path("out/x.psdb", single=False)
+
+
+def test_the_package_names_what_it_offers() -> None:
+    assert {"compile_capture", "inspect_pipeline", "open_capture", "open_psdb", "verify_psdb"} <= set(dir(shaderkiln))
 
 
 def test_errors(capture: Path, tmp_path: Path) -> None:

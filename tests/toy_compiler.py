@@ -56,7 +56,7 @@ class ToyCompiler(Compiler):
     name = "toy"
 
     def adapter_families(
-        self, *, refresh: bool = False, progress: Callable[[str], None] | None = None
+        self, *, family: str | None = None, refresh: bool = False, progress: Callable[[str], None] | None = None
     ) -> tuple[AdapterFamily, ...]:
         return tuple(
             AdapterFamily(name, self.name, "toy-build", ABI_VERSIONS, "toy 2.1", 3 << 32, "Toy Device")

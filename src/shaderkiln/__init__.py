@@ -12,6 +12,10 @@ __version__ = "0.1.0"
 __all__ = ["compile_capture", "inspect_pipeline", "open_capture", "open_psdb", "verify_psdb"]
 
 
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
+
+
 def __getattr__(name: str) -> Any:
     # Importing the package stays cheap: every process of a job does it.
     if name in __all__:

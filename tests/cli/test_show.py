@@ -9,7 +9,7 @@ import pytest
 from job_support import name, put_frame, put_pipeline, write_capture
 from toy_plugin import Kiln
 
-from shaderkiln.cli.output import print_table
+from shaderkiln.cli.output import column_widths, print_table
 from shaderkiln.databases.fossilize import ArchiveWriter, FossilizeArchive
 from shaderkiln.descriptions.capture import Capture, link_hash
 from shaderkiln.formats.fossilize import Tag
@@ -78,6 +78,19 @@ def test_a_row_is_one_line_where_no_person_reads(capsys: pytest.CaptureFixture[s
     print_table("", ["a", "b"], [["x" * 300, "word " * 100], ["y", "z"]])
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if "x" in line or "y" in line]
     assert rows == [["x" * 300, *["word"] * 100], ["y", "z"]]
+
+
+def test_narrow_terminals_get_whole_words_in_more_lines() -> None:
+    assert column_widths([20, 30, 40], 90) == [20, 30, 40]
+    assert column_widths([20, 30, 40], 80) == [20, 30, 30]
+    assert column_widths([20, 30, 40], 60) == [20, 24, 16]
+    assert column_widths([20, 30, 40], 40) == [20, 14, 6]
+    assert column_widths([20, 3, 40], 10) == [6, 2, 2]
+
+
+def test_a_table_for_programs_is_as_wide_as_it_must_be(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("", ["a", "b"], [["x" * 300, "y" * 200]])
+    assert f"  {'x' * 300}   {'y' * 200}  \n" in capsys.readouterr().out
 
 
 def test_damage_of_a_capture_is_shown(kiln: Kiln, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from toy_plugin import Kiln, build_wheel, install
 
 from shaderkiln.compilers.mesa import MesaCompiler
 from shaderkiln.compilers.native import NativeCompiler
-from shaderkiln.compilers.plugin import AdapterFamily, compiler_names, load_compiler
+from shaderkiln.compilers.plugin import AdapterFamily, compiler_names, load_compiler, open_family
 from shaderkiln.databases.psdb import Psdb
 from shaderkiln.descriptions.capture import Capture
+from shaderkiln.descriptions.pipeline import Application
 from shaderkiln.errors import InvalidArgumentError, NotFoundError
 from shaderkiln.identity import format_version
 
@@ -54,7 +56,8 @@ def test_a_plugin_from_outside_lists_its_families(kiln: Kiln) -> None:
     assert set(found) == {"toy-one", "toy-two"}
     assert found["toy-one"] == {
         "type": "family", "family": "toy-one", "plugin": "toy", "driver": "toy-build",
-        "abi_versions": [2 << 48 | 1 << 32, 1 << 48], "compiler_version": "toy 2.1", "application_profile_version": 3 << 32,
+        "abi_versions": [2 << 48 | 1 << 32, 1 << 48], "abi_texts": ["2.1.0.0", "1.0.0.0"],
+        "compiler_version": "toy 2.1", "application_profile_version": 3 << 32,
         "device": "Toy Device", "object_code_form": "pipeline-binary",
     }  # fmt: skip
     assert {record["family"] for record in kiln.records("families")} >= set(found)
@@ -62,6 +65,34 @@ def test_a_plugin_from_outside_lists_its_families(kiln: Kiln) -> None:
     assert "toy-two" in shown
     assert "2.1.0.0, 1.0.0.0" in shown
     assert "toy-one" not in shown
+    assert {record["family"] for record in kiln.records("families", "--family", "toy")} == {"toy-one", "toy-two"}
+
+
+def test_a_family_that_is_not_there_is_an_error_that_says_why(kiln: Kiln) -> None:
+    (record,) = kiln.records("families", "--family", "toy-six", code=4)
+    assert (record["type"], record["code"]) == ("error", "DXGI_ERROR_NOT_FOUND")
+    assert "it has toy-one and toy-two" in record["message"]
+    assert "did you mean" not in record["message"]
+
+
+@pytest.mark.parametrize("command", [("families",), ("compile", "game.foz"), ("replay", "game.foz")])
+def test_a_mistyped_family_is_answered_with_the_one_that_it_is_like(
+    kiln: Kiln, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    write_capture(tmp_path / "game.foz", ["code a"])
+    done = kiln(*command, "-f", "amd-nvai31")
+    assert done.returncode == 4
+    assert re.search(r"nothing here compiles for 'amd-nvai31'; did you mean (.*, )?amd-navi31", done.stderr), done.stderr
+    assert "kiln drivers add" not in done.stderr
+    known = kiln(*command, "-f", "amd-navi31")
+    assert known.returncode == 4
+    assert "kiln drivers add" in known.stderr
+    assert "did you mean" not in known.stderr
+
+
+def test_a_list_is_no_family() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"a family is one name, such as 'amd-navi31', and not \['amd-navi31'\]"):
+        open_family(["amd-navi31"], Application())  # type: ignore[arg-type]
 
 
 @pytest.mark.spec("EP-53")

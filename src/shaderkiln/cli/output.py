@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,6 +22,7 @@ from shaderkiln.errors import (
     ShaderkilnError,
     UnreadableError,
 )
+from shaderkiln.suggestions import close_to
 
 if TYPE_CHECKING:
     from shaderkiln.compilers.job import Progress
@@ -162,14 +163,6 @@ class SuggestingGroup(click.Group):
             if like := close_to(args[0], self.list_commands(ctx)):
                 text += f" Did you mean {like}?"
             raise click.UsageError(text, ctx) from error
-
-
-def close_to(word: str, words: Iterable[str]) -> str:
-    """Those of the words that are nearly this one: ``a, b or c``; empty if none is."""
-    from difflib import get_close_matches
-
-    found = get_close_matches(word, list(words), 3, 0.7)
-    return " or ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -315,19 +308,38 @@ def stop_on_interrupt() -> Iterator[Callable[[Stoppable], None]]:
 
 
 def print_table(title: str, columns: list[str], rows: list[list[str]], *, right: tuple[int, ...] = ()) -> None:
-    """A table on stdout; plain text where stdout is no terminal."""
+    """A table on stdout; plain text, as wide as it must be, where stdout is no terminal.
+
+    Nothing is cut: what a narrow terminal has no room for goes on in the next line, in the columns on the right first.
+    """
     from rich.box import SIMPLE
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title or None, box=SIMPLE, title_justify="left")
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number in right else "left", no_wrap=number == 0)
-    for row in rows:
-        table.add_row(*map(printable, row))
     console = Console(markup=False, emoji=False, highlight=False)
-    if not console.is_terminal:
-        # As wide as its longest row: whoever searches the text finds cells whole.
-        console = Console(markup=False, emoji=False, highlight=False, width=MAXIMUM_WIDTH)
-        console.width = max(200, console.measure(table).maximum)
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(cell_len, cells)) for cells in zip(columns, *shown, strict=True)]
+    room = sum(widths) + 3 * len(widths) + 1
+    if console.is_terminal:
+        widths = column_widths(widths, console.width - 3 * len(widths) - 1)
+    else:
+        console = Console(markup=False, emoji=False, highlight=False, width=room)
+    table = Table(title=title or None, box=SIMPLE, title_justify="left")
+    for number, (column, width) in enumerate(zip(columns, widths, strict=True)):
+        table.add_column(column, justify="right" if number in right else "left", width=width, overflow="fold")
+    for row in shown:
+        table.add_row(*row)
     console.print(table)
+
+
+def column_widths(wanted: list[int], room: int) -> list[int]:
+    """The widths of columns that have so much room together: the ones on the right are narrowed first, none to nothing."""
+    widths = list(wanted)
+    # The first column has the names that one types.
+    for least, first in ((16, 1), (6, 1), (2, 0)):
+        for number in reversed(range(first, len(widths))):
+            excess = sum(widths) - room
+            if excess > 0:
+                widths[number] = max(widths[number] - excess, min(widths[number], least))
+    return widths

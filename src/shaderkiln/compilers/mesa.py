@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shaderkiln.compilers.vulkan_driver import VulkanCompiler
-from shaderkiln.drivers.packages import DriverPackage
+from shaderkiln.drivers.packages import FETCHED, DriverPackage
 
 
 class MesaCompiler(VulkanCompiler):
@@ -17,4 +17,6 @@ class MesaCompiler(VulkanCompiler):
     def advice(self) -> str:
         if not self.packages():
             return "no driver package is here yet: add one with `kiln drivers add mesa-backports`"
-        return "see `kiln families` for those that there are, and `kiln drivers add` for more driver packages"
+        others = [name for name in FETCHED if name not in self._packages.names()]
+        more = f"; `kiln drivers add {others[0]}` may add it" if others else ""
+        return f"`kiln families` lists those that there are{more}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from shaderkiln.compilers.vulkan_driver import VulkanCompiler
 from shaderkiln.drivers.packages import DriverPackage
 
@@ -13,6 +15,9 @@ class NativeCompiler(VulkanCompiler):
 
     def packages(self) -> tuple[DriverPackage, ...]:
         return tuple(package for package in self._packages.list() if not package.removable)
+
+    def known_families(self) -> Iterable[str]:
+        return ()
 
     def advice(self) -> str:
         return "the system's own drivers give only the GPUs of this machine"

@@ -8,7 +8,7 @@ a worker process that answers the messages of ``shaderkiln.drivers.protocol``. A
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import Struct, field
@@ -110,9 +110,17 @@ class Compiler(ABC):
 
     @abstractmethod
     def adapter_families(
-        self, *, refresh: bool = False, progress: Callable[[str], None] | None = None
+        self, *, family: str | None = None, refresh: bool = False, progress: Callable[[str], None] | None = None
     ) -> tuple[AdapterFamily, ...]:
-        """The families that can really be compiled for here; ``refresh`` tries them again instead of trusting earlier answers."""
+        """The families that can really be compiled for here; ``refresh`` tries them again instead of trusting earlier answers.
+
+        ``family``: the caller wants only that one, or, where none is called so, those whose names begin so; a plugin that is slow
+        to find out may leave out the others. ``progress`` gets the name of what is tried now.
+        """
+
+    def known_families(self) -> Iterable[str]:
+        """Names of families that may work here, found without trying any: what is suggested to somebody who mistyped one."""
+        return ()
 
     @abstractmethod
     def open(
@@ -170,17 +178,35 @@ def open_family(
     """Opens a family with the named plugin, or with the first one that has it: the shipped ones, then others by name.
 
     Raises FamilyNotFoundError with what to do if nothing here can compile for the family, NotFoundError and PluginError for a named
-    plugin that is not there or cannot be loaded.
+    plugin that is not there or cannot be loaded, InvalidArgumentError if ``family`` is not one name.
     """
-    if plugin:
-        return load_compiler(plugin).open(family, application, package=package, abi_version=abi_version)
+    if not isinstance(family, str):
+        raise InvalidArgumentError(
+            f"a family is one name, such as 'amd-navi31', and not {family!r}; run one job for each family"
+        )
+    compilers: list[Compiler] = []
     reasons = []
-    for name in compiler_names():
+    for name in [plugin] if plugin else compiler_names():
         try:
-            return load_compiler(name).open(family, application, package=package, abi_version=abi_version)
-        except (NotFoundError, PluginError) as error:
+            compilers.append(load_compiler(name))
+            return compilers[-1].open(family, application, package=package, abi_version=abi_version)
+        except (FamilyNotFoundError, NotFoundError, PluginError) as error:
+            if plugin and not isinstance(error, FamilyNotFoundError):
+                raise
             reasons.append(str(error))
+    if meant := _meant(family, compilers):
+        raise FamilyNotFoundError(f"nothing here compiles for {family!r}; did you mean {meant}?")
     raise FamilyNotFoundError("; ".join(dict.fromkeys(reasons)))
+
+
+def _meant(family: str, compilers: Iterable[Compiler]) -> str:
+    """What family a mistyped name may stand for; empty if it is a known one, or like none."""
+    from shaderkiln.drivers.targets import canonical_family, known_families
+    from shaderkiln.suggestions import close_to
+
+    name = canonical_family(family)
+    known = {known for compiler in compilers for known in compiler.known_families()}
+    return "" if name in known_families() or name in known else close_to(name, sorted(known))
 
 
 def compiler_names() -> Iterator[str]:

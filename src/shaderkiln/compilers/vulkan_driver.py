@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import struct
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from shaderkiln.capabilities import Capabilities
@@ -18,6 +19,7 @@ from shaderkiln.drivers.targets import (
     candidate_targets,
     canonical_family,
     family_of_device,
+    known_families,
     process_environment,
 )
 from shaderkiln.identity import CompilerIdentity, format_version
@@ -71,27 +73,44 @@ class VulkanCompiler(Compiler):
         """What a user can do to get more families."""
 
     def adapter_families(
-        self, *, refresh: bool = False, progress: Callable[[str], None] | None = None
+        self, *, family: str | None = None, refresh: bool = False, progress: Callable[[str], None] | None = None
     ) -> tuple[AdapterFamily, ...]:
         from concurrent.futures import ThreadPoolExecutor
 
         def ask(target: Target) -> Probe:
-            if progress:
-                progress(f"{target.package} {target.family or target.icd.rsplit('/', 1)[-1]}")
-            return probe(target, refresh=refresh)
+            name = f"{target.package} {target.family or target.icd.rsplit('/', 1)[-1]}"
+            return probe(target, refresh=refresh, on_ask=partial(progress, name) if progress else None)
 
         found: dict[tuple[str, str], AdapterFamily] = {}
         with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
-            targets = [target for package in self.packages() for target in candidate_targets(package)]
+            targets = self._candidates(family)
             try:
                 for target, answer in zip(targets, pool.map(ask, targets), strict=True):
                     if answer.capabilities is not None:
-                        family = family_name(target, answer.capabilities)
-                        found.setdefault((family, target.package), self._describe(family, target, answer, answer.capabilities))
+                        name = family_name(target, answer.capabilities)
+                        found.setdefault((name, target.package), self._describe(name, target, answer, answer.capabilities))
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
         return tuple(sorted((f for f in found.values() if f.object_code_form != "none"), key=lambda f: (f.name, f.package)))
+
+    def known_families(self) -> Iterable[str]:
+        families = {target.family for package in self.packages() for target in candidate_targets(package)} - {""}
+        return families or known_families()
+
+    def _candidates(self, family: str | None) -> list[Target]:
+        """The targets to try: all, those of the family, or, where none is called so, those whose names begin so."""
+        targets = [target for package in self.packages() for target in candidate_targets(package)]
+        if family is None:
+            return targets
+        wanted = canonical_family(family)
+        is_name = any(target.family == wanted for target in targets)
+        return [
+            target
+            for target in targets
+            # Of a real device the driver must be asked.
+            if not target.family or (target.family == wanted if is_name else target.family.startswith(wanted))
+        ]
 
     def open(
         self, family: str, application: Application, *, package: str | None = None, abi_version: int | None = None

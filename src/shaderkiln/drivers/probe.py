@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -33,16 +33,24 @@ class Probe(Struct, frozen=True):
 
 
 def probe(
-    target: Target, features: tuple[str, ...] = (), *, refresh: bool = False, environment: Mapping[str, str] = os.environ
+    target: Target,
+    features: tuple[str, ...] = (),
+    *,
+    refresh: bool = False,
+    environment: Mapping[str, str] = os.environ,
+    on_ask: Callable[[], None] | None = None,
 ) -> Probe:
     """The answer of a target's driver for a device with these code-changing features.
 
     An answer is kept in the user's cache folder and believed as long as the driver's file and the target are the same; a driver
-    that the dynamic linker finds by name alone is asked every time. Never raises for a driver that fails: see ``Probe.error``.
+    that the dynamic linker finds by name alone is asked every time. ``on_ask`` is called if the driver is really asked.
+    Never raises for a driver that fails: see ``Probe.error``.
     """
     path = _cache_path(target, features, environment)
     if path and not refresh and (kept := _read(path)):
         return kept
+    if on_ask:
+        on_ask()
     answer = _ask(target, features)
     if path:
         write_cached(path, msgspec.msgpack.encode(answer))
