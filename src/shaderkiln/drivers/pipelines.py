@@ -215,11 +215,18 @@ class Pipelines:
 
     def create(self, request: int, pipeline: AnyPipeline, cache: int, compiling_forbidden: bool) -> Created:
         """Create through the driver's cache (0: none), with feedback of every stage."""
-        if compiling_forbidden and not self._device.creation_control:
+        can_forbid = self._device.creation_control
+        if compiling_forbidden and not can_forbid:
             raise DriverError("the driver cannot forbid compiling", code="VK_ERROR_FEATURE_NOT_PRESENT")
-        info, call = self._prepare(pipeline, _COMPILE_FORBIDDEN if compiling_forbidden else 0)
-        stages = 1 if isinstance(pipeline, ComputePipelineCreateInfo) else len(pipeline.stages or ())
-        made = self._call(type(pipeline), info, call, cache, stages)
+        hit = None
+        if compiling_forbidden or (cache and can_forbid):
+            made = self._create_with_stages(pipeline, _COMPILE_FORBIDDEN, cache)
+            if made.result >= 0:
+                hit = made.result == vk.VK_SUCCESS
+            if hit is not True and not compiling_forbidden:
+                made = self._create_with_stages(pipeline, 0, cache)
+        else:
+            made = self._create_with_stages(pipeline, 0, cache)
         if made.pipeline:
             self._device.commands.vkDestroyPipeline(self._device.handle, made.pipeline, ffi.NULL)
         if made.result < 0:
@@ -228,9 +235,15 @@ class Pipelines:
             request=request,
             result=result_name(made.result),
             seconds=made.seconds,
+            hit=hit,
             feedback=_feedback(made.feedback_flags, made.feedback_nanoseconds),
             stages=tuple(_feedback(flags, nanoseconds) for flags, nanoseconds in made.stages),
         )
+
+    def _create_with_stages(self, pipeline: AnyPipeline, more: int, cache: int) -> _Creation:
+        info, call = self._prepare(pipeline, more)
+        stages = 1 if isinstance(pipeline, ComputePipelineCreateInfo) else len(pipeline.stages or ())
+        return self._call(type(pipeline), info, call, cache, stages)
 
     def inspect(self, request: int, pipeline: AnyPipeline, representations: bool = True) -> Inspected:
         """Compile with statistics, and where asked internal representations, captured, and read them."""

@@ -134,7 +134,10 @@ class MergeCaches(Struct, frozen=True, tag=True):
 
 
 class Create(Struct, frozen=True, tag=True):
-    """Create the pipeline through a cache (0: none) and destroy it again; answer ``Created``."""
+    """Create the pipeline through a cache (0: none) and destroy it again; answer ``Created``.
+
+    With a cache, compiling is forbidden in a first call, so that it is known whether there was a hit.
+    """
 
     request: int
     pipeline: AnyPipeline
@@ -212,6 +215,9 @@ class Created(Struct, frozen=True, tag=True):
     """VkResult name: VK_SUCCESS, or VK_PIPELINE_COMPILE_REQUIRED where compiling was needed and forbidden."""
     seconds: float
     """Time of the creation call alone."""
+    hit: bool | None = None
+    """Whether it was made without compiling, by a call that forbids it; None where the driver cannot forbid it or there is no
+    cache. What the driver's feedback says of hits is not to be relied on."""
     feedback: Feedback | None = None
     """None where the driver gives none or says that it is not valid; so for each of ``stages``, in the description's order."""
     stages: tuple[Feedback | None, ...] = ()

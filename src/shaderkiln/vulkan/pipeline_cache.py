@@ -1,0 +1,231 @@
+"""Pipeline caches: the driver's VkPipelineCache with what drivers leave undone (VC-01 to VC-12)."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import TYPE_CHECKING, overload
+
+from shaderkiln.drivers.protocol import CacheRead, CreateCache, DestroyCache, ReadCache
+from shaderkiln.errors import AllocationError, InvalidArgumentError, UnsupportedError
+from shaderkiln.formats import mesa_cache
+from shaderkiln.formats.mesa_cache import Entry, Layout
+from shaderkiln.formats.vk_cache import HEADER_SIZE, CacheHeader, CacheRejectedError, read_header
+from shaderkiln.vulkan.allocation import AllocationCallbacks, HostMemory
+from shaderkiln.vulkan.gate import Gate
+from shaderkiln.vulkan.initial_data import Reason, Rejection
+
+if TYPE_CHECKING:
+    from shaderkiln.vulkan.device import Device
+    from shaderkiln.vulkan.driver_process import DriverProcess
+
+EXTERNALLY_SYNCHRONIZED = 0x1
+"""VK_PIPELINE_CACHE_CREATE_EXTERNALLY_SYNCHRONIZED_BIT: the caller never lets two threads use the cache at once."""
+INTERNALLY_SYNCHRONIZED_MERGE = 0x8
+"""VK_PIPELINE_CACHE_CREATE_INTERNALLY_SYNCHRONIZED_MERGE_BIT_KHR: others may use the destination of a merge meanwhile."""
+
+SEAL_SIZE = len(mesa_cache.seal(b""))
+SAVED_AT_LEAST = 8
+"""New pipelines after which the data is fetched, should the driver's process end; and a quarter of those that were fetched."""
+
+
+class PipelineCache:
+    """A cache of a device, made by ``Device.create_pipeline_cache``. Any thread may use it.
+
+    The entries are the driver's, in its own VkPipelineCache. Data that is got from it is the driver's, with entries in the order
+    of their keys, and with a checksum behind it (``mesa_cache.seal``), so that what is altered is noticed when it comes back. If
+    the driver's process ends, the cache lives on in a new one with the entries that were fetched last.
+    """
+
+    def __init__(self, device: Device, number: int, flags: int, data: bytes, callbacks: AllocationCallbacks | None) -> None:
+        self.device = device
+        self.flags = flags
+        self.rejection: Rejection | None = None
+        """Why initial data was not taken, or was dropped later; None if it was not."""
+        self.destroyed = False
+        self._number = number
+        self._gate = Gate()
+        self._memory = HostMemory(callbacks)
+        self._lock = threading.Lock()
+        """Held for what stands below."""
+        self._process: DriverProcess | None = None
+        self._saved = data
+        self._unsaved = 0
+        self._pipelines_saved = 0
+        self._version = 0
+        self._known: tuple[int, bytes, list[int] | None] | None = None
+
+    @property
+    def callbacks(self) -> AllocationCallbacks | None:
+        """The allocation callbacks that it was created with."""
+        return self._memory.callbacks
+
+    @overload
+    def get_data(self, size: None = None) -> int: ...
+
+    @overload
+    def get_data(self, size: int) -> tuple[bytes, bool]: ...
+
+    def get_data(self, size: int | None = None) -> int | tuple[bytes, bool]:
+        """vkGetPipelineCacheData. Without a size: the most that there is to get, in bytes (VC-05).
+
+        With a size: at most so many bytes, and whether that is everything; False is VK_INCOMPLETE. They are whole entries and are
+        initial data by themselves, or nothing where there is no room for the header and the checksum (VC-06, VC-07). Two calls
+        give the same bytes unless something was added in between (VC-08).
+
+        Raises InvalidArgumentError for a destroyed cache and a size below 0, DriverError where the driver fails.
+        """
+        if size is not None and size < 0:
+            raise InvalidArgumentError(f"a buffer of {size} bytes")
+        with self._gate.shared():
+            self._require()
+            data, ends = self._arranged()
+            if size is None:
+                return len(data) + SEAL_SIZE
+            room = size - SEAL_SIZE
+            if room < HEADER_SIZE:
+                return b"", False
+            if room >= len(data):
+                return mesa_cache.seal(data), True
+            if ends is None:
+                data, complete = self._driver_read(room)
+                return (mesa_cache.seal(data), complete) if _has_header(data) else (b"", False)
+        divided = mesa_cache.read(data, self.device.cache_layout)
+        count = bisect_right(ends, room)
+        if not count and room < HEADER_SIZE + _empty_size(self.device.cache_layout):
+            return b"", False
+        part = mesa_cache.write(divided.header, (divided[index] for index in range(count)), self.device.cache_layout)
+        return mesa_cache.seal(part), False
+
+    def read(self) -> bytes:
+        """All data, with its checksum: ``get_data`` with a buffer that is large enough. Raises as ``get_data``."""
+        with self._gate.shared():
+            self._require()
+            return mesa_cache.seal(self._arranged()[0])
+
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries, in the order of their keys.
+
+        Raises UnsupportedError where the driver's data is opaque, and as ``get_data``.
+        """
+        with self._gate.shared():
+            self._require()
+            data, ends = self._arranged()
+        if ends is None:
+            raise UnsupportedError("what this driver keeps in its caches is not known")
+        return tuple(mesa_cache.read(data, self.device.cache_layout))
+
+    def __repr__(self) -> str:
+        state = "destroyed" if self.destroyed else f"of {self.device.family}"
+        return f"<PipelineCache {self._number} {state}>"
+
+    # -- for the device
+
+    def _require(self) -> None:
+        if self.destroyed:
+            raise InvalidArgumentError("the pipeline cache is destroyed")
+        self.device._require()
+
+    def _in(self, process: DriverProcess) -> int:
+        """The number of the cache in that process, in which it is made first if it comes from another one."""
+        with self._lock:
+            if self._process is not process:
+                process.ask(lambda request: CreateCache(request, self._number, self._saved, self.flags))
+                self._process = process
+                self._version += 1
+            return self._number
+
+    def _drop_data(self, why: str) -> None:
+        """Begin empty: what it held ended the driver's process."""
+        number = self.device._new_number()
+        with self._lock:
+            self._number = number
+            self._saved = b""
+            self._pipelines_saved = 0
+            self._version += 1
+            self._process = None
+            self.rejection = Rejection(Reason.DRIVER, why)
+
+    def _changed(self, pipelines: int = 0) -> None:
+        """So many pipelines may have been added (0: entries of other caches)."""
+        with self._lock:
+            self._version += 1
+            self._unsaved += pipelines
+            save = not pipelines or self._unsaved > SAVED_AT_LEAST + self._pipelines_saved // 4
+        if save and self.callbacks is None:
+            self._driver_read(None)
+
+    def _account(self) -> None:
+        """Ask the callbacks for what has been added. Raises AllocationError after what they refuse has been taken out again.
+
+        Only while nothing else uses the cache.
+        """
+        if self.callbacks is None:
+            return
+        data = self._read(None)[0]
+        try:
+            self._memory.grow_to(len(data))
+        except AllocationError:
+            self._ask(lambda request: DestroyCache(request, self._number))
+            with self._lock:
+                self._process = None
+                self._version += 1
+            raise
+        with self._lock:
+            self._saved = data
+
+    def _driver_read(self, size: int | None) -> tuple[bytes, bool]:
+        """The driver's data, all of it or what it writes into so many bytes."""
+        with self._lock:
+            unsaved = self._unsaved
+        data, complete = self._read(size)
+        if complete and self.callbacks is None:
+            with self._lock:
+                self._saved = data
+                self._pipelines_saved += unsaved
+                self._unsaved -= unsaved
+        return data, complete
+
+    def _read(self, size: int | None) -> tuple[bytes, bool]:
+        answer = self._ask(lambda request: ReadCache(request, self._number, size, whole=size is None))
+        assert isinstance(answer, CacheRead)
+        return answer.data, answer.complete
+
+    def _ask(self, make: Callable[[int], CreateCache | DestroyCache | ReadCache]) -> object:
+        def ask(process: DriverProcess) -> object:
+            self._in(process)
+            return process.ask(make)
+
+        return self.device._with_process(ask)
+
+    def _arranged(self) -> tuple[bytes, list[int] | None]:
+        """All data with its entries in the order of their keys, and where each ends; None: an opaque payload."""
+        with self._lock:
+            version, known = self._version, self._known
+        if known is not None and known[0] == version and self._process is not None and not self._process.ended:
+            return known[1], known[2]
+        data, _ = self._driver_read(None)
+        layout = self.device.cache_layout
+        ends: list[int] | None = None
+        if layout is not Layout.OPAQUE:
+            divided = mesa_cache.read(data, layout)
+            if divided.fault is None:
+                entries = sorted(divided, key=lambda entry: (entry.key, entry.type))
+                data = mesa_cache.write(divided.header, entries, layout)
+                ends = list(mesa_cache.read(data, layout).ends())
+        with self._lock:
+            self._known = (version, data, ends)
+        return data, ends
+
+
+def _has_header(data: bytes) -> bool:
+    try:
+        read_header(data)
+    except CacheRejectedError:
+        return False
+    return True
+
+
+def _empty_size(layout: Layout) -> int:
+    return len(mesa_cache.write(CacheHeader(0, 0, bytes(16)), (), layout)) - HEADER_SIZE
