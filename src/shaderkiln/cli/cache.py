@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shaderkiln.cli.archives import replace_option
 from shaderkiln.cli.output import (
     EXIT_NOT_ALL_GOOD,
     PATH,
@@ -20,7 +21,7 @@ from shaderkiln.cli.output import (
     size_text,
     write_json,
 )
-from shaderkiln.errors import InvalidArgumentError, UnreadableError
+from shaderkiln.errors import AlreadyExistsError, InvalidArgumentError, UnreadableError
 
 if TYPE_CHECKING:
     from shaderkiln.databases.pipeline_cache import Examination, Merged
@@ -46,7 +47,7 @@ def cache_group() -> None:
 def show_command(files: tuple[Path, ...], entries: bool, as_json: bool) -> None:
     """Show whose data FILES are, what is in them, and whether they are whole. Exit code 1 if one is not.
 
-    Which family a cache is for is told where an installed driver has the vendor, device and cache UUID in its header.
+    Which family a cache is for is told where a driver that kiln families has asked has the same vendor, device and cache UUID.
     """
     from shaderkiln.databases.pipeline_cache import State, examine
 
@@ -69,11 +70,12 @@ def show_command(files: tuple[Path, ...], entries: bool, as_json: bool) -> None:
 @click.argument("files", nargs=-1, required=True, type=PATH)
 @click.option("-o", "--output", required=True, type=PATH, help="The new cache.")
 @click.option("--salvage", is_flag=True, help="Leave out other devices' caches, and what is damaged, instead of refusing.")
+@replace_option
 @json_option
-def merge_command(files: tuple[Path, ...], output: Path, salvage: bool, as_json: bool) -> None:
+def merge_command(files: tuple[Path, ...], output: Path, salvage: bool, replace: bool, as_json: bool) -> None:
     """Merge caches of one device into a new one; of equal keys the first counts.
 
-    Exit code 1 if anything but duplicates had to be left out.
+    Exit code 1 if anything but duplicates had to be left out, 5 if the new cache is there already.
     """
     from shaderkiln.databases.pipeline_cache import merge
 
@@ -81,6 +83,7 @@ def merge_command(files: tuple[Path, ...], output: Path, salvage: bool, as_json:
         require_file(path)
         if output.exists() and path.samefile(output):
             raise InvalidArgumentError(f"{output} is also an input; give another name")
+    _refuse_existing(output, replace)
     merged = merge(((str(path), _read(path)) for path in files), salvage=salvage)
     _write(output, merged.data)
     _show_ledger(merged, as_json)
@@ -112,8 +115,9 @@ def diff_command(first: Path, second: Path, as_json: bool) -> None:
 @cache_group.command("from-psdb")
 @click.argument("psdb", type=PATH)
 @click.option("-o", "--output", required=True, type=PATH, help="The new cache.")
+@replace_option
 @json_option
-def from_psdb_command(psdb: Path, output: Path, as_json: bool) -> None:
+def from_psdb_command(psdb: Path, output: Path, replace: bool, as_json: bool) -> None:
     """Write one cache with every pipeline of a PSDB, for programs that load pipeline_cache.bin.
 
     Where the driver has pipeline binaries, compile with --cache first. Exit code 1 if a pipeline's cache is not stored.
@@ -123,6 +127,7 @@ def from_psdb_command(psdb: Path, output: Path, as_json: bool) -> None:
 
     require_file(psdb)
     require_psdb(psdb, "PSDB -o CACHE")
+    _refuse_existing(output, replace)
     with api.open_psdb(psdb) as database:
         exported = export_cache(database)
     _write(output, exported.data)
@@ -141,6 +146,11 @@ def _read(path: Path) -> bytes:
         raise UnreadableError(f"{path}: {error.strerror}") from error
 
 
+def _refuse_existing(output: Path, replace: bool) -> None:
+    if output.exists() and not replace:
+        raise AlreadyExistsError(f"{output} is there already; give another name, or --replace")
+
+
 def _write(path: Path, data: bytes) -> None:
     from shaderkiln.databases.fossilize_write import NewFile, write_all
 
@@ -150,7 +160,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _families(found: Examination) -> tuple[str, ...]:
-    """Families of installed drivers, asked now or before, that have just this header."""
+    """Families of installed drivers, asked before, that have just this header."""
     from shaderkiln.compilers.pipeline_cache import families_of
 
     assert found.header is not None
@@ -172,7 +182,7 @@ def _show(path: Path, found: Examination, families: tuple[str, ...]) -> None:
         return
     header = found.header
     echo(f"driver   {found.driver or 'not known'}, layout {found.layout}")
-    echo(f"family   {', '.join(families) or 'of no driver here'}")
+    echo(f"family   {', '.join(families) or 'not told: no driver that kiln families has asked has this header'}")
     echo(f"device   vendor {header.vendor_id:#06x}, device {header.device_id:#06x}, UUID {header.uuid.hex()}")
     if found.layout == "opaque":
         echo("entries  only its driver understands them")

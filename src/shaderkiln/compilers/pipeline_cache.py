@@ -84,7 +84,7 @@ def header_of(identity: CompilerIdentity) -> CacheHeader:
 
 
 def export_cache(database: Psdb) -> Export:
-    """One cache of all pipelines of a PSDB, sealed; a driver that loads it compiles none of them.
+    """One cache of all pipelines of a PSDB, sealed where it can be (``mesa_cache.seal``); a driver that loads it compiles none of them.
 
     Every value is compared with its checksum. Raises CacheCorruptError for a damaged database, NotFoundError if it holds pipelines
     and no caches of them, UnsupportedError if only the driver could merge them.
@@ -118,7 +118,8 @@ def export_cache(database: Psdb) -> Export:
         raise NotFoundError(
             f"{database.path}: it holds pipeline binaries and no pipeline caches; compile it once more with --cache"
         )
-    return Export(mesa_cache.seal(merged.data), count, tuple(missing), merged)
+    opaque = mesa_cache.read(merged.data).layout is Layout.OPAQUE
+    return Export(merged.data if opaque else mesa_cache.seal(merged.data), count, tuple(missing), merged)
 
 
 def _stored_cache(database: Psdb, group: Group) -> list[bytes]:
@@ -202,11 +203,11 @@ def _compile(pipeline: _AnyPipeline, request: int) -> Compile:
 def families_of(header: CacheHeader) -> tuple[str, ...]:
     """The families of installed driver packages whose caches have this header, in the order of their names.
 
-    Several can: the header alone is no identity. Drivers of the vendor are asked once and remembered.
+    Several can: the header alone is no identity. No driver is started: what ``kiln families`` asked before counts.
     """
     from shaderkiln.compilers.vulkan_driver import family_name
     from shaderkiln.drivers.packages import DriverPackages
-    from shaderkiln.drivers.probe import probe
+    from shaderkiln.drivers.probe import remembered
     from shaderkiln.drivers.targets import candidate_targets
 
     found: set[str] = set()
@@ -214,7 +215,8 @@ def families_of(header: CacheHeader) -> tuple[str, ...]:
         for target in candidate_targets(package):
             if _VENDOR_NAMES.get(header.vendor_id) not in (None, target.vendor):
                 continue
-            capabilities = probe(target).capabilities
+            answer = remembered(target)
+            capabilities = answer.capabilities if answer else None
             if capabilities is not None and header == CacheHeader(
                 capabilities.vendor_id, capabilities.device_id, capabilities.cache_uuid
             ):

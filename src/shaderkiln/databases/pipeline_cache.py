@@ -87,7 +87,7 @@ def examine(data: bytes) -> Examination:
                 references.append(shaders)
     fault = cache.fault
     return Examination(
-        state=State.VALID if fault is None else State.TRUNCATED if fault.truncated else State.DAMAGED,
+        state=State.VALID if fault is None or fault.remainder else State.TRUNCATED if fault.truncated else State.DAMAGED,
         size=len(data),
         header=cache.header,
         layout=cache.layout,
@@ -117,7 +117,7 @@ def whole(name: str, data: bytes) -> CacheData:
         cache = mesa_cache.read(data)
     except CacheRejectedError as error:
         raise CacheRejectedError(f"{name}: {error.reason}", error.position) from error
-    if cache.fault is not None:
+    if cache.fault is not None and not cache.fault.remainder:
         raise DamagedCacheError(name, cache.fault)
     return cache
 
@@ -131,8 +131,10 @@ def trim(data: bytes, size: int) -> bytes:
     if size < 0:
         raise InvalidArgumentError(f"a buffer of {size} bytes")
     cache = whole("cache", data)
-    if size >= len(cache.data):
-        return cache.data
+    if cache.layout is Layout.OPAQUE:
+        return cache.data if size >= len(cache.data) else bytes(cache.header) if size >= HEADER_SIZE else b""
+    if size >= cache.end:
+        return cache.data[: cache.end]
     if size < HEADER_SIZE:
         return b""
     kept = 0
@@ -185,7 +187,7 @@ class Merged:
 def merge(sources: Iterable[tuple[str, bytes]], *, salvage: bool = False) -> Merged:
     """The entries of every source, named for the ledger, in their order; of equal keys the first counts (VC-10).
 
-    The first source that can be used says for which device. With ``salvage``, sources of other devices and such that are no cache
+    The data is not sealed. The first source that can be used says for which device. With ``salvage``, sources of other devices and such that are no cache
     data are left out, and of damaged ones the whole entries before the damage are taken. Opaque data only goes with its like: all
     sources must be equal, because only the driver can merge what it alone understands.
 
@@ -207,7 +209,7 @@ def merge(sources: Iterable[tuple[str, bytes]], *, salvage: bool = False) -> Mer
                 raise
             ledger.left_out = str(error)
             continue
-        if cache.fault is not None:
+        if cache.fault is not None and not cache.fault.remainder:
             ledger.damage = str(DamagedCacheError(name, cache.fault))
         first = first or cache
         if cache.layout is Layout.OPAQUE:

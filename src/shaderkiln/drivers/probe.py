@@ -57,6 +57,12 @@ def probe(
     return answer
 
 
+def remembered(target: Target, environment: Mapping[str, str] = os.environ) -> Probe | None:
+    """The answer of a target's driver if it was asked before and nothing has changed since; no driver is started."""
+    path = _cache_path(target, (), environment)
+    return _read(path) if path else None
+
+
 def _ask(target: Target, features: tuple[str, ...]) -> Probe:
     from shaderkiln.drivers.client import WorkerProcess, worker_arguments
     from shaderkiln.drivers.protocol import Failed, Open, Opened

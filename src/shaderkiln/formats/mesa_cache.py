@@ -36,6 +36,8 @@ _STAGES = 14
 _RADV_FIXED = struct.Struct(f"<20s{_STAGES}II120s")
 _RADV_KEY = 20
 _LIMIT = 1 << 32
+_REMAINDER = 52
+"""Bytes of an entry that was begun and not finished: its numbers, a key of 32 bytes, and zeros."""
 _SEAL = struct.Struct("<8sQ16s")
 _SEAL_NAME = b"SKVC\1\0\0\0"
 
@@ -63,6 +65,8 @@ class Fault(NamedTuple):
     reason: str
     truncated: bool
     """It would make sense if more bytes followed."""
+    remainder: bool = False
+    """All entries are there; behind them is the start of one for which the driver was given too small a buffer."""
 
 
 class CacheData:
@@ -116,8 +120,10 @@ def read(data: bytes, layout: Layout | None = None) -> CacheData:
     if len(data) < HEADER_SIZE + _SEAL.size or not seal.startswith(_SEAL_NAME):
         return _divide(data, header, layout)
     _, length, checksum = _SEAL.unpack(seal)
+    if length != len(data) - _SEAL.size:
+        return _divide(data, header, layout)  # the end of an entry that looks like a seal, or a seal that is no more one
     data = data[: -_SEAL.size]
-    if length != len(data) or checksum != _checksum(data):
+    if checksum != _checksum(data):
         fault = Fault(HEADER_SIZE, "it is not what was written: its checksum is another", False)
         return CacheData(data, header, layout or Layout.MESA, array("Q"), HEADER_SIZE, fault)
     divided = _divide(data, header, layout)
@@ -148,15 +154,16 @@ def _divide(data: bytes, header: CacheHeader, layout: Layout | None) -> CacheDat
         old = _read(data, header, Layout.RADV_22)
         if old.fault is None or len(old) > len(common):
             return old
-    return common if len(common) or _begins_like_mesa(data) else _opaque(data, header)
+        if not len(common) and not _begins_like_entry(data, HEADER_SIZE + _COUNT.size) and old.fault.truncated:
+            return old
+    return common if len(common) or _begins_like_entry(data, HEADER_SIZE + _COUNT.size) else _opaque(data, header)
 
 
-def _begins_like_mesa(data: bytes) -> bool:
-    """Whether the payload begins as the common code writes it: no other driver's is known to begin with such small numbers."""
-    first = HEADER_SIZE + _COUNT.size
-    if len(data) < first + _ENTRY.size:
+def _begins_like_entry(data: bytes, start: int) -> bool:
+    """Whether an entry of the common code may begin there: no other payload is known to have such small numbers."""
+    if start + _ENTRY.size > len(data):
         return True
-    kind, key_size, _ = _ENTRY.unpack_from(data, first)
+    kind, key_size, _ = _ENTRY.unpack_from(data, start)
     return PLAIN <= kind < 64 and 0 < key_size <= 1024
 
 
@@ -242,7 +249,9 @@ def _scan_mesa(data: bytes, starts: array[int]) -> tuple[int, Fault | None]:
         starts.append(start)
         position = end
     if position != size:
-        return position, Fault(position, f"{size - position} bytes follow the last of {count} entries", False)
+        reason = f"{size - position} bytes follow the last of {count} entries"
+        begun = size - position <= _REMAINDER and _begins_like_entry(data, position + -position % 4)
+        return position, Fault(position, reason, False, begun)
     return position, None
 
 
@@ -254,10 +263,10 @@ def _scan_radv(data: bytes, starts: array[int]) -> tuple[int, Fault | None]:
         length = _radv_size(data, position)
         if not any(data[position + _RADV_KEY : position + 80]):
             return position, Fault(position, f"entry {number} has no binaries", False)
-        if position + length > size:
-            return position, Fault(position, f"entry {number} claims {length} bytes where {size - position} are left", True)
         if any(data[position + 80 : position + _RADV_FIXED.size]):
             return position, Fault(position, f"entry {number} has something else than zeros in place of pointers", False)
+        if position + length > size:
+            return position, Fault(position, f"entry {number} claims {length} bytes where {size - position} are left", True)
         starts.append(position)
         position += length
         number += 1
