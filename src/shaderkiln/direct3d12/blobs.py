@@ -11,6 +11,7 @@ from shaderkiln.compilers.plugin import OBJECT_VERSION
 from shaderkiln.compilers.value_keys import object_code_values
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.errors import AdapterNotFoundError, DamagedInputError, DriverVersionMismatchError, InvalidArgumentError
+from shaderkiln.formats.object_code_parts import divided
 from shaderkiln.formats.pipeline_library import (
     KEY_BYTES,
     LIBRARY_MAGIC,
@@ -60,10 +61,11 @@ def stored_object(pipeline: LibraryPipeline, object_key: ObjectKey, compiler: Co
 
 
 def library_pipeline(
-    stream: PipelineStateStream, object_key: ObjectKey, stored: StoredObject, pool: PiecePool
+    stream: PipelineStateStream, object_key: ObjectKey, stored: StoredObject, compiler: CompilerIdentity, pool: PiecePool
 ) -> LibraryPipeline:
     """A pipeline state as a block has it, of pieces of a pool. Raises InvalidArgumentError for too much object code."""
-    combination = pool.combination((key, (pool.piece(data),)) for key, data in stored.values)
+    form = compiler.object_code_form
+    combination = pool.combination((key, map(pool.piece, divided(form, data))) for key, data in stored.values)
     check_combination(combination)
     return LibraryPipeline(stream.kind, bytes(object_key[:KEY_BYTES]), combination)
 
@@ -76,7 +78,7 @@ def cached_blob(
     application: ApplicationIdentity,
 ) -> bytes:
     """The block of one pipeline state, under a digest of its shaders and root signature."""
-    pipeline = library_pipeline(stream, object_key, stored, PiecePool())
+    pipeline = library_pipeline(stream, object_key, stored, compiler, PiecePool())
     return BlockWriter([(_program_digest(stream), pipeline)], compiler, application, SINGLE_MAGIC).to_bytes()
 
 

@@ -65,7 +65,7 @@ class PipelineLibrary(PrivateData):
         stored = pipeline._object_code()
         with self._lock:
             self._refuse_used(name, encoded)
-            self._stored[name] = library_pipeline(pipeline.desc, pipeline.object_key, stored, self._pool)
+            self._stored[name] = library_pipeline(pipeline.desc, pipeline.object_key, stored, self.device.compiler, self._pool)
             self._size = None
 
     def load_pipeline(self, name: str, stream: PipelineStateStream) -> PipelineState:

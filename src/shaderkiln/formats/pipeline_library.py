@@ -252,18 +252,25 @@ class PiecePool:
         self._keys: dict[bytes, bytes] = {}
 
     def piece(self, data: bytes | memoryview) -> Piece:
-        """The one piece with these bytes. Raises DamagedInputError."""
-        return self.unique(Piece(checksum_of(data), data))
+        """The one piece with these bytes, which are copied if they are kept. Raises DamagedInputError."""
+        checksum = checksum_of(data)
+        known = self._find(checksum, data)
+        return known or self._keep(Piece(checksum, bytes(data)))
 
     def unique(self, piece: Piece) -> Piece:
         """The one piece with the bytes of this one, which is kept if it is the first. Raises DamagedInputError."""
-        same = self._pieces.setdefault(piece.checksum, [])
-        for known in same:
-            if known is piece or known.data == piece.data:
+        return self._find(piece.checksum, piece.data) or self._keep(piece)
+
+    def _find(self, checksum: int, data: bytes | memoryview) -> Piece | None:
+        for known in self._pieces.get(checksum, ()):
+            if known.data is data or known.data == data:
                 return known
-        found = None if self._block is None else self._block.find_piece(piece.checksum, piece.data)
-        same.append(found or piece)
-        return same[-1]
+        found = None if self._block is None else self._block.find_piece(checksum, data)
+        return found and self._keep(found)
+
+    def _keep(self, piece: Piece) -> Piece:
+        self._pieces.setdefault(piece.checksum, []).append(piece)
+        return piece
 
     def combination(self, values: Iterable[tuple[bytes, Iterable[Piece]]]) -> Combination:
         """The one combination of these values, whose pieces are of this pool."""
