@@ -169,7 +169,11 @@ class ToyPipelines(PipelineCompiler):
         if text.startswith("blind"):
             raise ZeroDivisionError("it is blind")
         statistics = (Statistic("Letters", "how many letters the text has", len(text)),)
-        representations = (Representation("Toy assembly", "the text itself", True, text.encode() + b"\0"),)
+        representations: tuple[Representation, ...] = (
+            Representation("Toy assembly", "the text itself", True, text.encode() + b"\0"),
+        )
+        if text.startswith("dumb"):
+            representations = ()
         return (Executable("toy main", "the only stage", 0x20, 8, statistics, representations),)
 
 

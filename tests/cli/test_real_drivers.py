@@ -221,7 +221,7 @@ def test_statistics_are_stored_where_asked_and_shown(navi31: tuple[Path, list[di
     arguments = ("compile", capture("taichi"), "-f", NAVI31, "--driver", newest(), "-o", psdb, "--perf")
     *_, summary = records(*arguments, folder=tmp_path)
     assert summary["counts"] == {"reused": 8}
-    shown = kiln("show", psdb, folder=tmp_path).stdout
+    shown = kiln("show", psdb, "--pipelines", folder=tmp_path).stdout
     assert "shader statistics" in shown
     assert "VGPRs" in shown
     *rows, _ = records("show", psdb, "--pipelines", folder=tmp_path)

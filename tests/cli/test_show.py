@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from job_support import name, put_frame, put_pipeline, write_capture
 from toy_plugin import Kiln
 
 from shaderkiln.cli.output import column_widths, print_table
+from shaderkiln.cli.show import statistics_table
 from shaderkiln.databases.fossilize import ArchiveWriter, FossilizeArchive
 from shaderkiln.descriptions.capture import Capture, link_hash
 from shaderkiln.formats.fossilize import Tag
@@ -38,6 +40,7 @@ def test_a_capture_for_people_and_programs(kiln: Kiln) -> None:
     assert record["damage"] == record["damaged_pipelines"] == []
     assert record["application"]["name"] == "Shaderkiln samples"
     assert record["file_bytes"] == (SAMPLES / "samples.foz").stat().st_size
+    assert any(re.fullmatch(r"spirv-version SPIR-V 1\.\d", need) for need in record["needs"])
     assert record["needs"]["capability Tessellation"] == sum("Tessellation" in row["needs"] for row in rows) > 0
     shown = kiln("show", SAMPLES / "samples.foz").stdout
     assert f"pipelines    {kinds['graphics']} graphics, {kinds['compute']} compute" in shown
@@ -106,12 +109,16 @@ def test_damage_of_a_capture_is_shown(kiln: Kiln, tmp_path: Path) -> None:
 
 def test_a_psdb_for_people(kiln: Kiln, built: Path) -> None:
     shown = kiln("show", built, "--pipelines", "--values").stdout
+    assert [name(2), "toy", "main", "7"] in [line.split() for line in shown.splitlines()]
+    brief = kiln("show", built).stdout
+    assert "statistics   of 3 pipelines; --pipelines shows them" in brief
+    assert "Letters" not in brief
     for text in (
         "PSDB, format 1, ", "family       toy-one (vendor 0xabcd, device 0x0001)", "driver       toy, toy 2.1",
         "ABI          2.1.0.0, pipeline-binary, 64 bits", "application  Toy Town, engine Toy Engine", "groups       3: 3 compute",
         "values       5 OBJECT_CODE", "values       3 PERFORMANCE_DATA",
         "sharing      6 value references by groups, 5 distinct values",
-        "poison       crashed compute 0000000000001003 with SIGSEGV in toy 2.1", "Letters 7", name(2),
+        "poison       crashed compute 0000000000001003 with SIGSEGV in toy 2.1", "Letters", name(2),
     ):  # fmt: skip
         assert text in shown, text
 
@@ -130,6 +137,7 @@ def test_a_psdb_for_programs(kiln: Kiln, built: Path) -> None:
     assert (summary["type"], summary["groups"], summary["statistics"]["values"]) == ("psdb", {"compute": 3}, 8)
     assert summary["poison"] == [{"pipeline": name(3), "kind": "compute", "outcome": "crashed", "signal": "SIGSEGV"}]
     assert summary["identity"]["driver_build"] == "toy 2.1"
+    assert summary["abi_text"] == "2.1.0.0"
 
 
 def test_disassembly_and_statistics_of_one_pipeline(kiln: Kiln, built: Path) -> None:
@@ -140,8 +148,41 @@ def test_disassembly_and_statistics_of_one_pipeline(kiln: Kiln, built: Path) -> 
     assert "Letters: 7" in done.stdout
     assert done.stdout.endswith("-- Toy assembly: the text itself\nother c\n")
     assert "Toy assembly" not in kiln("isa", built, name(2), "--statistics-only").stdout
+    assert kiln("isa", built, name(2), "--asm").stdout == "other c\n"
+    assert kiln("isa", built, name(2), "--asm", "--statistics-only").returncode == 2
     (record,) = kiln.records("isa", built, name(2))
     assert record["executables"][0]["representations"] == {"Toy assembly": "other c\0"}
+
+
+def test_a_capture_is_found_where_the_help_says(kiln: Kiln, built: Path, tmp_path: Path) -> None:
+    capture = tmp_path / "game.foz"
+    kiln.folder = tmp_path / "here"
+    (kiln.folder / "samples").mkdir(parents=True)
+    for place in (built.parent, built.parent.parent, kiln.folder, kiln.folder / "samples"):
+        capture = capture.rename(place / "game.foz")
+        assert kiln("isa", built, name(2)).returncode == 0, place
+    capture.unlink()
+    missing = kiln("isa", built, name(2))
+    assert missing.returncode == 2
+    assert "beside the PSDB, one folder up, here, or in samples/" in missing.stderr
+
+
+def test_a_driver_without_disassembly_is_said_to_have_none(kiln: Kiln, built: Path, tmp_path: Path) -> None:
+    write_capture(tmp_path / "dumb.foz", ["dumb d"])
+    for arguments in ((), ("--asm",), ("--json",)):
+        done = kiln("isa", built, name(0), "-c", "dumb.foz", *arguments)
+        assert done.returncode == 0
+        assert done.stderr == "the driver of toy-one gives no disassembly\n"
+
+
+def test_statistics_by_the_names_of_every_driver() -> None:
+    executables = [
+        ("a", {"name": "compute", "statistics": {"SGPRs": 128, "VGPRs": 24, "Code size": 48, "Latency": 9}}),
+        ("b", {"name": "vertex", "statistics": {"Number of GPRs": 12, "Instruction count": 7, "Max warps/SM": 48}}),
+    ]
+    columns, rows = statistics_table(executables)
+    assert columns == ["pipeline", "shader", "VGPRs", "SGPRs", "registers", "code size", "instructions", "cycles"]
+    assert rows == [["a", "compute", "24", "128", "", "48", "", "9"], ["b", "vertex", "", "", "12", "", "7", ""]]
 
 
 def test_disassembly_of_many_or_none(kiln: Kiln, built: Path) -> None:

@@ -18,6 +18,7 @@ from shaderkiln.identity import as_dict, format_version
 if TYPE_CHECKING:
     from shaderkiln.databases.psdb import Psdb
     from shaderkiln.descriptions.capture import Capture
+    from shaderkiln.descriptions.requirements import Unmet
 
 
 @click.command("show")
@@ -87,7 +88,7 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> bool:
         except ShaderkilnError as error:
             damaged.append(f"{kind} {name}: {error}")
             continue
-        wanted = dict.fromkeys((str(need.kind), need.name) for need in unmet if str(need.kind) != "limit")
+        wanted = dict.fromkeys((str(need.kind), _need_name(need)) for need in unmet if str(need.kind) != "limit")
         needs.update(wanted.keys())
         if pipelines:
             row = {"type": "pipeline", "pipeline": name, "kind": kind, "object_key": key, "needs": [text for _, text in wanted]}
@@ -138,6 +139,11 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> bool:
     return is_whole
 
 
+def _need_name(need: Unmet) -> str:
+    """What a pipeline needs; of a version also which."""
+    return f"{need.name} {need.needed}" if str(need.kind) == "spirv-version" else need.name
+
+
 def applications_record(capture: Capture) -> list[dict[str, Any]]:
     """The applications of a capture for programs, by the numbers that ``--application`` takes."""
     return [
@@ -174,8 +180,8 @@ def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -
             for value in database.values():
                 write_json({"type": "value", "key": value.key.hex(), "value_type": value.type.name, "bytes": value.size})
         record = {
-            "type": "psdb", "file": str(database.path), "identity": as_dict(identity), "application": as_dict(application),
-            "groups": dict(kinds), "statistics": msgspec.to_builtins(statistics, str_keys=True),
+            "type": "psdb", "file": str(database.path), "identity": as_dict(identity),
+            "abi_text": format_version(identity.abi_version), "application": as_dict(application), "groups": dict(kinds), "statistics": msgspec.to_builtins(statistics, str_keys=True),
             "poison": [
                 {"pipeline": p.name, "kind": p.kind, "outcome": str(p.outcome), "signal": signal_name(p.signal)} for p in poison
             ],
@@ -204,13 +210,13 @@ def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -
             record = _group_record(database, group)
             rows.append([group.name, group.kind, str(len(group.value_keys)), size_text(record["bytes"])])
         print_table("", ["pipeline", "kind", "values", "size"], rows, right=(2, 3))
-    rows = (
-        [row for group in database.groups() for row in _statistics_rows(database, group)]
-        if pipelines or statistics.groups <= 200
-        else []
-    )
-    if rows:
-        print_table("shader statistics (kiln compile --perf)", ["pipeline", "shader", "statistics"], rows)
+        executables = [(group.name, each) for group in database.groups() for each in _performance(database, group) or ()]
+        if executables:
+            columns, rows = statistics_table(executables)
+            numbers = tuple(range(2, len(columns)))
+            print_table("shader statistics (kiln compile --perf); all of them with --json", columns, rows, right=numbers)
+    elif performance := statistics.by_type.get(ValueType.PERFORMANCE_DATA):
+        echo(f"statistics   of {performance.values} pipelines; --pipelines shows them")
     if values:
         listed = [[value.key.hex(), ValueType(value.type).name, size_text(value.size)] for value in database.values()]
         print_table("", ["value key", "type", "size"], listed, right=(2,))
@@ -240,9 +246,32 @@ def _performance(database: Psdb, group: Any) -> Any:
     return read_statistics(database, group)
 
 
-def _statistics_rows(database: Psdb, group: Any) -> list[list[str]]:
-    rows = []
-    for executable in _performance(database, group) or ():
-        chosen = [f"{name} {value}" for name, value in executable["statistics"].items() if value]
-        rows.append([group.name, executable["name"], ", ".join(chosen)])
-    return rows
+STATISTICS = {
+    "VGPRs": ("vgprs",),
+    "SGPRs": ("sgprs",),
+    "registers": ("registers used", "number of gprs", "gprs"),
+    "code size": ("code size",),
+    "instructions": ("instructions", "instruction count"),
+    "spills": ("spills", "spilled vgprs", "spills to memory"),
+    "cycles": ("static cycle count", "latency"),
+}
+"""The columns of the table, and what drivers call these things."""
+OTHER_STATISTICS = 6
+"""So many columns a table has of a driver that calls none of its statistics so."""
+
+
+def statistics_table(executables: list[tuple[str, dict[str, Any]]]) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows of the statistics that most people ask for, by pipeline and shader."""
+    found = [{name.lower(): value for name, value in each["statistics"].items()} for _, each in executables]
+    names = {
+        column: names for column, names in STATISTICS.items() if any(name in each for name in names for each in found)
+    } or {name: (name.lower(),) for name in list(executables[0][1]["statistics"])[:OTHER_STATISTICS]}
+    rows = [
+        [pipeline, executable["name"], *(_first(values, wanted) for wanted in names.values())]
+        for (pipeline, executable), values in zip(executables, found, strict=True)
+    ]
+    return ["pipeline", "shader", *names], rows
+
+
+def _first(values: dict[str, Any], names: tuple[str, ...]) -> str:
+    return next((str(values[name]) for name in names if name in values), "")
