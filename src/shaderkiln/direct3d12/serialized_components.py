@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import IntFlag
 from typing import TYPE_CHECKING, Any
 
@@ -78,14 +79,21 @@ class DeserializedPipelineState:
     """
 
     def __init__(
-        self, device: Device, serialized: SerializedPipelineState, record: PipelineRecord, description: PipelineDescription
+        self,
+        device: Device,
+        serialized: SerializedPipelineState,
+        object_key: ObjectKey,
+        description: PipelineDescription,
+        root_signature: bytes,
     ) -> None:
         self.device = device
         self.serialized = serialized
-        self.object_key = ObjectKey(record.object_key)
+        self.object_key = object_key
         """The key of the pipeline state that was serialized; a derived one has its base's."""
         self.description = description
         """The pipeline as the driver takes it, without shaders where the driver needs none."""
+        self.root_signature = root_signature
+        """Of a compute pipeline: the one that it has, b"" where its shader alone decides."""
 
     @property
     def kind(self) -> str:
@@ -120,13 +128,23 @@ def serialize(device: Device, pipeline: PipelineState, kind: str, flags: int = S
     if device.compiler.object_code_form == "none":
         raise UnsupportedError("the driver gives no object code")
     (stored,) = pipeline._stored()
-    return serialize_stored(part.key, part.description, stored, device.compiler)
+    signature = b""
+    if kind == "compute":
+        from shaderkiln.descriptions.direct3d12.lowering_shaders import own_root_signature
+
+        signature = pipeline.desc.root_signature_blob or own_root_signature(list(pipeline.desc.shaders().values())) or b""
+    return serialize_stored(part.key, part.description, stored, device.compiler, root_signature=signature)
 
 
 def serialize_stored(
-    object_key: ObjectKey, description: PipelineDescription, stored: StoredObject, compiler: CompilerIdentity
+    object_key: ObjectKey,
+    description: PipelineDescription,
+    stored: StoredObject,
+    compiler: CompilerIdentity,
+    *,
+    root_signature: bytes = b"",
 ) -> SerializedPipelineState:
-    """The pieces of what a database has of a graphics or compute pipeline.
+    """The pieces of what a database has of a graphics or compute pipeline; ``root_signature`` is for variations of it.
 
     Raises UnsupportedError for one of another kind, and for one that is made from other pipelines.
     """
@@ -146,6 +164,7 @@ def serialize_stored(
         stored.group.version,
         (),
         encode_description(info, description.objects),
+        root_signature,
     )
     slots = _slots(compiler, _active(description.create_info), len(stored.values))
     is_radv = compiler.driver_id == RADV and compiler.object_code_form == PIPELINE_BINARY
@@ -175,16 +194,17 @@ def deserialize(device: Device, serialized: SerializedPipelineState, kind: str) 
     description = decode_description(record)
     _create(device, record, values, description)
     device._pipeline_states.add(ObjectSource.SERIALIZED)
-    return DeserializedPipelineState(device, serialized, record, description)
+    return DeserializedPipelineState(device, serialized, ObjectKey(record.object_key), description, record.root_signature)
 
 
 def derive(device: Device, base: DeserializedPipelineState, variation: ComputeVariation) -> DeserializedPipelineState:
     """A variation of a compute pipeline with its object code, created with compiling forbidden.
 
-    A root signature may be another one where it leaves the object code as it is. With any driver that is one with the same
-    Vulkan layout: other flags, another version, other visibilities. With RADV it may also add to it, as long as the descriptor sets
-    that the base uses stay as they are (``keeps_object_code``). Raises InvalidArgumentError for another one, for a base that is no
-    compute pipeline of this device; DamagedInputError for a damaged root signature and as ``deserialize``.
+    A root signature may be another one where everything that the base's has keeps its register and its place, and the object code
+    stays as it is. With any driver that is one with the same Vulkan layout: other flags, another version. With RADV it may also add
+    to it, as long as the descriptor sets that the base has stay as they are (``keeps_object_code``). Raises InvalidArgumentError
+    for another one, and for a base that is no compute pipeline of this device; DamagedInputError for a damaged root signature and
+    as ``deserialize``.
     """
     device._check_open()
     if not isinstance(base, DeserializedPipelineState) or base.device is not device or base.kind != "compute":
@@ -192,39 +212,34 @@ def derive(device: Device, base: DeserializedPipelineState, variation: ComputeVa
     if not isinstance(variation, ComputeVariation):
         raise InvalidArgumentError(f"variation: {type(variation).__name__} is no ComputeVariation")
     record, values = assemble(base.serialized)
-    description = base.description
+    description, root_signature = base.description, base.root_signature
     if variation.root_signature is not None:
-        description = _with_layout(device.compiler, description, variation.root_signature)
+        root_signature = bytes(variation.root_signature)
+        description = _with_layout(device.compiler, base, root_signature)
     _create(device, record, values, description)
     device._pipeline_states.add(ObjectSource.SERIALIZED)
-    return DeserializedPipelineState(device, base.serialized, record, description)
+    return DeserializedPipelineState(device, base.serialized, base.object_key, description, root_signature)
 
 
-def keeps_object_code(
-    compiler: CompilerIdentity,
-    base: PipelineDescription,
-    layout: vk.PipelineLayoutHandle,
-    objects: Mapping[Handle, Any],
-) -> bool:
-    """Whether a shader compiled with the layout of ``base`` has the same object code with another layout.
+def keeps_object_code(compiler: CompilerIdentity, before: _Layout, after: _Layout) -> bool:
+    """Whether a shader compiled with one layout has the same object code with another.
 
     RADV compiles into a shader where in its set a descriptor lies, and which of the sets that it uses comes first; so every set
-    that is not empty has to stay, and others may be added. A set with dynamic offsets moves what lies behind push constants.
+    that is not empty has to stay, and others may be added. A descriptor that is added to a set moves others. Sets with dynamic
+    offsets move what lies behind the push constants.
     """
-    before, after = _sets(base.create_info.layout, base.objects), _sets(layout, objects)
-    if before == after:
+    old, new = before.content(), after.content()
+    if old == new:
         return True
     if compiler.driver_id != RADV or compiler.object_code_form != PIPELINE_BINARY:
         return False
-    if any(b.descriptor_type in _DYNAMIC_BUFFERS for sets in (before, after) for one in sets[0] for b in one[0].bindings):
+    if old.rest != new.rest or old.has_dynamic_offsets or new.has_dynamic_offsets or len(new.sets) < len(old.sets):
         return False
-    pairs = list(zip(before[0], after[0], strict=False))
-    ranges = dict(after[1])
-    return (
-        len(after[0]) >= len(before[0])
-        and all(one == other or not one[0].bindings for one, other in pairs)
-        and all(ranges.get(stage, (1, 0))[0] == first and ranges[stage][1] >= end for stage, (first, end) in before[1])
-        and before[2] == after[2]
+    if any(one != other and one[0].bindings for one, other in zip(old.sets, new.sets, strict=False)):
+        return False
+    return all(
+        any(r.stage_flags == o.stage_flags and r.offset == o.offset and r.size >= o.size for r in new.ranges)
+        for o in old.ranges
     )
 
 
@@ -238,44 +253,78 @@ def _create(
         raise DriverError(f"object {key.hex()}: the driver does not create it from its pieces", code="E_FAIL")
 
 
-def _with_layout(compiler: CompilerIdentity, base: PipelineDescription, blob: bytes) -> PipelineDescription:
-    from shaderkiln.descriptions.direct3d12.binding_layout import binding_layout
+def _with_layout(compiler: CompilerIdentity, base: DeserializedPipelineState, blob: bytes) -> PipelineDescription:
+    """The base's description with the layout of another root signature."""
+    from shaderkiln.descriptions.direct3d12.binding_layout import BindingLayout, binding_layout
     from shaderkiln.descriptions.direct3d12.lowering_layout import RootLayout, pipeline_layout
     from shaderkiln.descriptions.direct3d12.lowering_objects import Objects, Reasons
     from shaderkiln.formats import root_signature
 
-    signature = root_signature.parse(blob)
-    reasons = Reasons()
-    for arrays in (False, True):
-        # With which of the two schemes the base was made is for its translator to know.
-        objects = Objects()
-        root = RootLayout(signature, binding_layout(signature, arrays=arrays))
-        layout = pipeline_layout(objects, root, _COMPUTE_STAGE, reasons)
+    def lowered(signature: root_signature.RootSignature, bindings: BindingLayout) -> _Layout:
+        objects, reasons = Objects(), Reasons()
+        handle = pipeline_layout(objects, RootLayout(signature, bindings), _COMPUTE_STAGE, reasons)
         reasons.check()
-        if keeps_object_code(compiler, base, layout, objects.found):
-            assert isinstance(base.create_info, vk.ComputePipelineCreateInfo)
-            found: dict[Handle, Any] = {**base.objects, **objects.found}
-            return PipelineDescription(base.name, base.kind, replace(base.create_info, layout=layout), found)
+        return _Layout(handle, objects.found)
+
+    def places(bindings: BindingLayout) -> set[tuple[int | bool, ...]]:
+        """Which register lies where, as far as a compute shader sees it."""
+        sees = _COMPUTE_STAGE
+        return {
+            (b.set, b.binding, b.register_type, b.register, b.space, b.count, b.is_counter, bool(b.stages & sees))
+            for b in bindings.bindings
+        } | {(c.offset, c.size, c.register, c.space, bool(c.stages & sees)) for c in bindings.push_constants}
+
+    description = base.description
+    assert isinstance(description.create_info, vk.ComputePipelineCreateInfo)
+    new = root_signature.parse(blob)
+    if base.root_signature and description.create_info.layout is not None:
+        before = _Layout(description.create_info.layout, description.objects)
+        old = root_signature.parse(base.root_signature)
+        # In which of the two schemes the base was made is for its translator to know: its layout tells.
+        for arrays in (False, True):
+            old_bindings, new_bindings = (binding_layout(one, arrays=arrays) for one in (old, new))
+            after = lowered(new, new_bindings)
+            if (
+                places(old_bindings) <= places(new_bindings)
+                and lowered(old, old_bindings).content() == before.content()
+                and keeps_object_code(compiler, before, after)
+            ):
+                info = replace(description.create_info, layout=after.handle)
+                objects: dict[Handle, Any] = {**description.objects, **after.objects}
+                return PipelineDescription(description.name, description.kind, info, objects)
     raise InvalidArgumentError("root_signature: with it the shader would have to be compiled again")
 
 
-_SetLayouts = tuple[tuple[vk.DescriptorSetLayoutCreateInfo, tuple[Any, ...]], ...]
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What a pipeline layout says, whatever its objects are called."""
+
+    sets: tuple[tuple[vk.DescriptorSetLayoutCreateInfo, tuple[Any, ...]], ...]
+    """Each with its immutable samplers."""
+    ranges: tuple[vk.PushConstantRange, ...]
+    rest: tuple[Any, ...]
+
+    @property
+    def has_dynamic_offsets(self) -> bool:
+        return any(b.descriptor_type in _DYNAMIC_BUFFERS for one, _ in self.sets for b in one.bindings)
 
 
-def _sets(
-    layout: vk.PipelineLayoutHandle | None, objects: Mapping[Handle, Any]
-) -> tuple[_SetLayouts, tuple[tuple[int, tuple[int, int]], ...], tuple[Any, ...]]:
-    """The sets of a layout with their immutable samplers, its push constants by stages, and the rest of it."""
-    if layout is None:
-        return (), (), ()
-    made = objects[layout]
-    sets = []
-    for handle in made.set_layouts:
-        one = objects[handle] if handle is not None else vk.DescriptorSetLayoutCreateInfo()
-        samplers = tuple(objects[s] for b in one.bindings for s in b.immutable_samplers or () if s is not None)
-        sets.append((one, samplers))
-    ranges = tuple((r.stage_flags, (r.offset, r.offset + r.size)) for r in made.push_constant_ranges)
-    return tuple(sets), ranges, (made.flags, made.next)
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """A pipeline layout and the objects that it refers to."""
+
+    handle: vk.PipelineLayoutHandle
+    objects: Mapping[Handle, Any]
+
+    def content(self) -> _Content:
+        made = self.objects[self.handle]
+        sets = []
+        for handle in made.set_layouts:
+            one = vk.DescriptorSetLayoutCreateInfo() if handle is None else self.objects[handle]
+            sets.append(
+                (one, tuple(self.objects[s] for b in one.bindings for s in b.immutable_samplers or () if s is not None))
+            )
+        return _Content(tuple(sets), made.push_constant_ranges, (made.flags, made.next))
 
 
 # Which shader a binary is of
@@ -313,6 +362,20 @@ class _Object(msgspec.Struct, frozen=True, array_like=True):
     kind: str
     """Name of the handle's class."""
     description: AnyObject
+
+
+_KINDS: dict[str, tuple[Any, ...]] = {
+    cls.__name__: (cls, *described)
+    for cls, *described in (
+        (vk.SamplerHandle, vk.SamplerCreateInfo),
+        (vk.SamplerYcbcrConversionHandle, vk.SamplerYcbcrConversionCreateInfo),
+        (vk.DescriptorSetLayoutHandle, vk.DescriptorSetLayoutCreateInfo),
+        (vk.PipelineLayoutHandle, vk.PipelineLayoutCreateInfo),
+        (vk.ShaderModuleHandle, vk.ShaderModuleCreateInfo),
+        (vk.RenderPassHandle, vk.RenderPassCreateInfo, vk.RenderPassCreateInfo2),
+    )
+}
+"""The handle's class by its name, and what describes such an object."""
 
 
 class _Described(msgspec.Struct, frozen=True, array_like=True):
@@ -394,9 +457,9 @@ def decode_description(record: PipelineRecord) -> PipelineDescription:
 def _objects(found: _Described) -> Iterator[tuple[Handle, Any]]:
     encode = msgspec.msgpack.Encoder(enc_hook=_to_number).encode
     for one in found.objects:
-        cls = getattr(vk, one.kind, None) if one.kind.endswith("Handle") else None
-        if not isinstance(cls, type) or not issubclass(cls, Handle) or cls is vk.PipelineHandle:
-            raise DamagedInputError(f"pipeline: {one.kind!r} is no kind of object")
+        cls, *described = _KINDS.get(one.kind, (None,))
+        if cls is None or type(one.description) not in described:
+            raise DamagedInputError(f"pipeline: {type(one.description).__name__} does not describe a {one.kind!r}")
         # Workers remember what a handle means, so equal handles must mean equal objects whoever made the piece.
         yield cls(content_handle(encode(one.description))), one.description
 

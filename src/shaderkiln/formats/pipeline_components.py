@@ -109,6 +109,8 @@ class PipelineRecord(msgspec.Struct, frozen=True, array_like=True):
     """In the driver's order."""
     description: bytes
     """The pipeline for the driver, in a form that the caller knows."""
+    root_signature: bytes = b""
+    """Of a compute pipeline, as it was given: where registers lie, for variations. Empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
