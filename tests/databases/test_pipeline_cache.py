@@ -61,14 +61,14 @@ def test_an_examination_counts_pipelines_and_those_without_their_shaders() -> No
         (blob([(1, 1)])[:-1], State.TRUNCATED, "RADV"),
         (blob([(1, 1)]) + bytes(60), State.DAMAGED, "RADV"),
         (blob([(1, 1)], CacheHeader(0x10DE, 1, bytes(16))), State.VALID, "NVK"),
-        (OPAQUE, State.VALID, "NVIDIA"),
-        (bytes(CacheHeader(0xABCD, 1, bytes(16))) + b"\xf1\x02\x9c\x77" * 40, State.VALID, ""),
+        (OPAQUE, State.OPAQUE, "NVIDIA"),
+        (bytes(CacheHeader(0xABCD, 1, bytes(16))) + b"\xf1\x02\x9c\x77" * 40, State.OPAQUE, ""),
     ],
 )
 def test_whose_data_it_is(data: bytes, state: State, driver: str) -> None:
     found = examine(data)
     assert (found.state, found.driver) == (state, driver)
-    assert bool(found.fault) == (state is not State.VALID)
+    assert bool(found.fault) == (state not in (State.VALID, State.OPAQUE))
 
 
 @pytest.mark.spec("VC-06", "VC-07", "VC-08")

@@ -55,7 +55,7 @@ def show_command(files: tuple[Path, ...], entries: bool, as_json: bool) -> None:
     for path in files:
         data = _read(path)
         found = examine(data)
-        good &= found.state is State.VALID
+        good &= found.state in (State.VALID, State.OPAQUE)
         families = _families(found) if found.header else ()
         if as_json:
             write_json(_record(path, found, families))

@@ -25,6 +25,8 @@ class State(StrEnum):
     """What a file is."""
 
     VALID = "valid"
+    OPAQUE = "opaque"
+    """A sound header; whether the rest is whole, only its driver can tell."""
     TRUNCATED = "truncated"
     DAMAGED = "damaged"
     FOREIGN = "foreign"
@@ -86,8 +88,11 @@ def examine(data: bytes) -> Examination:
             if (shaders := mesa_cache.radv_shader_keys(entry)) is not None:
                 references.append(shaders)
     fault = cache.fault
+    state = State.OPAQUE if cache.layout is Layout.OPAQUE else State.VALID
+    if fault is not None and not fault.remainder:
+        state = State.TRUNCATED if fault.truncated else State.DAMAGED
     return Examination(
-        state=State.VALID if fault is None or fault.remainder else State.TRUNCATED if fault.truncated else State.DAMAGED,
+        state=state,
         size=len(data),
         header=cache.header,
         layout=cache.layout,
