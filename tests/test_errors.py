@@ -22,6 +22,8 @@ CASES: list[tuple[ShaderkilnError, str, int]] = [
     (errors.CacheFullError("x"), "DXGI_ERROR_CACHE_FULL", 5),
     (errors.CacheCorruptError("x"), "DXGI_ERROR_CACHE_CORRUPT", 3),
     (errors.DamagedInputError("x"), "E_INVALIDARG", 3),
+    (errors.AdapterNotFoundError("x"), "D3D12_ERROR_ADAPTER_NOT_FOUND", 3),
+    (errors.DriverVersionMismatchError("x"), "D3D12_ERROR_DRIVER_VERSION_MISMATCH", 3),
     (errors.DriverError("x"), "VK_ERROR_UNKNOWN", 4),
     (errors.DriverError("x", code="VK_ERROR_INITIALIZATION_FAILED"), "VK_ERROR_INITIALIZATION_FAILED", 4),
     (FamilyNotFoundError("x"), "DXGI_ERROR_NOT_FOUND", 4),

@@ -28,7 +28,7 @@ Kind: TypeAlias = Literal["graphics", "compute", "mesh"]
 LIBRARY_MAGIC: Final = b"SKPIPLIB"
 SINGLE_MAGIC: Final = b"SKPIPONE"
 FORMAT_VERSION: Final = 1
-KEY_BYTES: Final = 24
+KEY_BYTES: Final = 20
 """How much of an object key is kept: enough that no two descs are taken for each other by accident or by intent."""
 MAXIMUM_NAME_BYTES: Final = 65_536
 MAXIMUM_PIPELINE_BYTES: Final = 1 << 29
@@ -73,6 +73,14 @@ class LibraryPipeline:
     key: bytes
     """The first KEY_BYTES of its object key."""
     combination: Combination
+
+    def check(self, name: bytes) -> int:
+        """32 bits over everything that belongs together under a name: what no piece's own checksum can tell."""
+        parts = [len(name).to_bytes(4, "little"), name, bytes((KINDS.index(self.kind),)), self.key]
+        for key, pieces in self.combination:
+            parts += (len(key).to_bytes(4, "little"), key, len(pieces).to_bytes(4, "little"))
+            parts += [piece.checksum.to_bytes(8, "little") for piece in pieces]
+        return xxhash.xxh3_64_intdigest(b"".join(parts)) & 0xFFFFFFFF
 
     def values(self) -> tuple[tuple[bytes, bytes], ...]:
         """Driver keys and object code, after every piece was compared with its checksum. Raises DamagedInputError."""
@@ -132,8 +140,8 @@ class Block:
         offset = _HEADER.size
         sections: list[memoryview] = []
         for length in (
-            identity, 4 * self._count, 4 * self._count, 4 * self._count, KEY_BYTES * self._count, names, 4 * combinations,
-            4 * combination_items, 4 * values, 4 * values, 4 * value_items, value_keys, 8 * pieces, 8 * pieces, piece_bytes,
+            identity, *[4 * self._count] * 4, KEY_BYTES * self._count, names, 4 * combinations, 4 * combination_items,
+            4 * values, 4 * values, 4 * value_items, value_keys, 8 * pieces, 8 * pieces, piece_bytes,
         ):  # fmt: skip
             offset = _aligned(offset)
             sections.append(data[offset : offset + length])
@@ -147,14 +155,14 @@ class Block:
         self.compiler = found.compiler
         self.application = found.application
         self.data = data
-        self._hashes, self._name_ends, self._words = (_numbers(section, "I") for section in sections[1:4])
-        self._keys, self._names = sections[4:6]
+        self._hashes, self._name_ends, self._words, self._checks = (_numbers(section, "I") for section in sections[1:5])
+        self._keys, self._names = sections[5:7]
         self._combination_ends, self._combination_items, self._value_key_ends, self._value_item_ends, self._value_items = (
-            _numbers(section, "I") for section in sections[6:11]
+            _numbers(section, "I") for section in sections[7:12]
         )
-        self._value_keys = sections[11]
-        self._checksums, self._piece_ends = (_numbers(section, "Q") for section in sections[12:14])
-        self._pieces = sections[14]
+        self._value_keys = sections[12]
+        self._checksums, self._piece_ends = (_numbers(section, "Q") for section in sections[13:15])
+        self._pieces = sections[15]
 
     def __len__(self) -> int:
         return self._count
@@ -196,9 +204,11 @@ class Block:
         if word >> _KIND_SHIFT >= len(KINDS):
             raise DamagedInputError("blob: a pipeline of an unknown kind")
         key = bytes(self._keys[place * KEY_BYTES : (place + 1) * KEY_BYTES])
-        return LibraryPipeline(
-            KINDS[word >> _KIND_SHIFT], key, self._combination(word & _NUMBER_MASK, {} if known is None else known)
-        )
+        combination = self._combination(word & _NUMBER_MASK, {} if known is None else known)
+        found = LibraryPipeline(KINDS[word >> _KIND_SHIFT], key, combination)
+        if found.check(self.name(place)) != self._checks[place]:
+            raise DamagedInputError("blob: what belongs to a pipeline is not what was written")
+        return found
 
     def piece(self, number: int) -> Piece:
         """A piece in place. Raises DamagedInputError."""
@@ -297,7 +307,7 @@ class BlockWriter:
         hold, and what reading the pipelines raises.
         """
         pool = PiecePool()
-        hashes, name_ends, words = array("I"), array("I"), array("I")
+        hashes, name_ends, words, checks = array("I"), array("I"), array("I"), array("I")
         names, keys = bytearray(), bytearray()
         combinations: dict[Combination, int] = {}
         for hashed, name, pipeline in sorted(
@@ -310,6 +320,7 @@ class BlockWriter:
             _check_size(len(names), number > _NUMBER_MASK)
             hashes.append(hashed)
             name_ends.append(len(names))
+            checks.append(pipeline.check(name))
             words.append(KINDS.index(pipeline.kind) << _KIND_SHIFT | number)
         values: dict[tuple[bytes, tuple[Piece, ...]], int] = {}
         combination_ends, combination_items = array("I"), array("I")
@@ -338,7 +349,7 @@ class BlockWriter:
         identity = msgspec.msgpack.encode(_Identity(compiler, application))
         checksums = array("Q", (piece.checksum for piece in pieces))
         sections: list[bytes | bytearray] = [
-            identity, *map(_little, (hashes, name_ends, words)), keys, names,
+            identity, *map(_little, (hashes, name_ends, words, checks)), keys, names,
             *map(_little, (combination_ends, combination_items, value_key_ends, value_item_ends, value_items)), value_keys,
             *map(_little, (checksums, piece_ends)),
         ]  # fmt: skip
