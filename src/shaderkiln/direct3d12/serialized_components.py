@@ -113,8 +113,8 @@ def serialize(device: Device, pipeline: PipelineState, kind: str, flags: int = S
     """The pieces of a pipeline state of that kind; equal pipelines give equal bytes.
 
     Raises NotCurrentlyAvailableError on a device that is no tool's, in a process without debug flags; InvalidArgumentError for
-    flags, and for what is no pipeline state of that kind and device; UnsupportedError where the driver gives no object code;
-    NotFoundError where no cache has the object code any more.
+    flags, and for what is no pipeline state of that kind and device; UnsupportedError where the driver gives no object code; and, if
+    no cache has the object code any more, as its compilation.
     """
     if not device.serializes:
         raise NotCurrentlyAvailableError("pipelines are serialized offline: by a tool, or in a process with debug flags")
@@ -127,7 +127,7 @@ def serialize(device: Device, pipeline: PipelineState, kind: str, flags: int = S
         raise InvalidArgumentError(f"pipeline: it is one of the kind {part.description.kind}, not {kind}")
     if device.compiler.object_code_form == "none":
         raise UnsupportedError("the driver gives no object code")
-    (stored,) = pipeline._stored()
+    stored = pipeline._object_code()
     signature = b""
     if kind == "compute":
         from shaderkiln.descriptions.direct3d12.lowering_shaders import own_root_signature
