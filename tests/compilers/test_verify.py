@@ -14,6 +14,8 @@ from shaderkiln.compilers.verdicts import Verdict
 from shaderkiln.compilers.verify import VerifyJob, VerifyReport
 from shaderkiln.databases.psdb import Psdb
 from shaderkiln.descriptions.capture import Capture
+from shaderkiln.descriptions.pipeline import PipelineDescription
+from shaderkiln.descriptions.requirements import Unmet
 from shaderkiln.errors import CacheCorruptError
 
 TEXTS = ["code a", "code b", "crash SIGSEGV", "nothing"]
@@ -146,6 +148,27 @@ def test_another_identity_is_refused_before_a_worker_starts(tmp_path: Path, log:
     with pytest.raises(CacheCorruptError, match=f"does not belong to .*{next(iter(changes))}: stored "):
         verify(run.psdb, capture, family(**changes))
     assert log_lines(log, "start") == started
+
+
+class DoubtfulFamily(HostedFamily):
+    """Does not advertise what any pipeline does, though nobody declares it."""
+
+    def check(self, description: PipelineDescription) -> tuple[Unmet, ...]:
+        text = "a float atomic add is not advertised"
+        return (Unmet("instruction", "atomic add", "true", "false", "stage", text),)
+
+
+@pytest.mark.parametrize(("strict", "outcome"), [(True, "unsupported"), (False, "miss")])
+def test_what_a_strict_compile_kept_out_is_no_miss_to_a_strict_verification(tmp_path: Path, strict: bool, outcome: str) -> None:
+    capture = write_capture(tmp_path / "capture.foz", ["code a"])
+    doubtful = DoubtfulFamily(toy_compiler.identity(), "toy_compiler:ToyPipelines")
+    run = Run(capture, tmp_path / "out.psdb", family=doubtful, strict=True)
+    assert set(run.outcomes.values()) == {"unsupported"}
+    verdicts: list[Verdict] = []
+    with Psdb.open(run.psdb) as database, Capture.open(capture) as source:
+        report = VerifyJob(source, doubtful, database, strict=strict, on_verdict=verdicts.append).run()
+    assert [str(verdict.outcome) for verdict in verdicts] == [outcome]
+    assert report.good == strict
 
 
 def test_a_crash_while_loading_object_code_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

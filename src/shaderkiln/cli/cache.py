@@ -211,14 +211,14 @@ def _show_ledger(merged: Merged, as_json: bool) -> None:
             write_json({"type": "ledger", **asdict(source)})
             continue
         if source.left_out:
-            echo(f"left out: {source.left_out}")
+            echo(f"{source.name}: left out: {source.left_out}")
             continue
         text = f"{source.name}: {source.entries} entries: {source.kept} kept, {source.duplicates} duplicate"
         if source.conflicting:
             text += f", {source.conflicting} conflicting"
         echo(text)
         if source.damage:
-            echo(f"left out: {source.damage}")
+            echo(f"{source.name}: left out: {source.damage}")
 
 
 def _summary(output: Path, merged: Merged, as_json: bool, **more: Any) -> None:

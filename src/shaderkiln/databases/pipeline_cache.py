@@ -192,9 +192,9 @@ class Merged:
 def merge(sources: Iterable[tuple[str, bytes]], *, salvage: bool = False) -> Merged:
     """The entries of every source, named for the ledger, in their order; of equal keys the first counts (VC-10).
 
-    The data is not sealed. The first source that can be used says for which device. With ``salvage``, sources of other devices and such that are no cache
-    data are left out, and of damaged ones the whole entries before the damage are taken. Opaque data only goes with its like: all
-    sources must be equal, because only the driver can merge what it alone understands.
+    The data is not sealed. The first source that can be used says for which device. With ``salvage``, sources of other devices
+    and such that are no cache data are left out, and of damaged ones the whole entries before the damage are taken. Opaque data
+    only goes with its like: all sources must be equal, because only the driver can merge what it alone understands.
 
     Raises InvalidArgumentError without sources, OtherDeviceError, DamagedCacheError, CacheRejectedError, UnsupportedError for
     opaque data that differs.
@@ -212,10 +212,10 @@ def merge(sources: Iterable[tuple[str, bytes]], *, salvage: bool = False) -> Mer
         except ShaderkilnError as error:
             if not salvage:
                 raise
-            ledger.left_out = str(error)
+            ledger.left_out = str(error).removeprefix(f"{name}: ")
             continue
         if cache.fault is not None and not cache.fault.remainder:
-            ledger.damage = str(DamagedCacheError(name, cache.fault))
+            ledger.damage = str(DamagedCacheError(name, cache.fault)).removeprefix(f"{name}: ")
         first = first or cache
         if cache.layout is Layout.OPAQUE:
             ledger.entries, ledger.kept, ledger.duplicates = 1, int(filled is None), int(filled is not None)
