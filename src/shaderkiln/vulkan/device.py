@@ -15,6 +15,7 @@ from shaderkiln.capabilities import Capabilities
 from shaderkiln.compilers.plugin import FamilyCompiler, open_family
 from shaderkiln.compilers.pool import Limits
 from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind
+from shaderkiln.descriptions.traversal import references
 from shaderkiln.drivers.protocol import (
     Answer,
     CacheRead,
@@ -265,8 +266,8 @@ class Device:
         once, unless one asks to return early. Compiling is forbidden by the description's own flag,
         VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT. What cannot be created is no exception: see ``Pipeline.result``.
 
-        Raises InvalidArgumentError for a cache that is destroyed or another device's, and for something else than graphics
-        pipelines; DriverError where the driver cannot be started any more.
+        Raises InvalidArgumentError for a cache that is destroyed or another device's, for something else than graphics
+        pipelines, and for a handle that ``objects`` does not have; DriverError where the driver cannot be started any more.
         """
         return self._create("graphics", cache, infos, objects)
 
@@ -542,9 +543,23 @@ def _description(
         if found is None:
             raise InvalidArgumentError(f"{type(info).__name__} describes no pipeline")
         info = PipelineDescription(str(index), found, info, objects or {})
+        _require_closed(info)
     if kind is not None and info.kind != kind:
         raise InvalidArgumentError(f"pipeline {info.name} is a {info.kind} pipeline")
     return info
+
+
+def _require_closed(description: PipelineDescription) -> None:
+    """Raise InvalidArgumentError where a handle has no meaning: the driver may know one from another description."""
+    waiting: list[Struct] = [description.create_info]
+    seen: set[Handle] = set()
+    while waiting:
+        for handle in references(waiting.pop()):
+            if handle not in description.objects:
+                raise InvalidArgumentError(f"pipeline {description.name}: {handle!r} is not among the objects")
+            if handle not in seen:
+                seen.add(handle)
+                waiting.append(description.objects[handle])
 
 
 def _outcome(description: PipelineDescription, future: Future[Answer]) -> Pipeline | None:

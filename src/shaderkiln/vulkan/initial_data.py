@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from enum import StrEnum
 
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.formats import mesa_cache, vk_cache
 from shaderkiln.formats.mesa_cache import CacheData, Layout
-from shaderkiln.formats.vk_cache import HEADER_SIZE
 
-_BEGUN = struct.Struct("<iII")
-_LARGEST_TYPE = 63
-_LONGEST_KEY = 64
+_SHA1_SIZE = 20
 _SEAL_SIZE = len(mesa_cache.seal(b""))
 _SEAL_NAME = mesa_cache.seal(b"")[:8]
 
@@ -57,34 +53,27 @@ def check(
     if other is not None:
         return _rejected(Reason.DEVICE, other)
     fault = divided.fault
-    if fault is not None and (divided.sealed or not _ends_in_begun_entry(divided)):
+    # Mesa leaves the beginning of an entry behind the last whole one where a buffer was too small.
+    if fault is not None and (divided.sealed or not fault.remainder):
         return _rejected(Reason.DAMAGED, f"{fault.reason} (byte {fault.position})")
     if not divided.sealed:
         if require_checksum:
             return _rejected(Reason.UNSEALED, "it has no checksum")
         if layout is Layout.OPAQUE and _had_seal(divided.data):
             return _rejected(Reason.DAMAGED, "what is left of its checksum is not whole")
+        if (number := _inconsistent_entry(divided)) is not None:
+            return _rejected(Reason.DAMAGED, f"entry {number} is not consistent in itself")
     return divided.data if fault is None else divided.data[: divided.end], None
 
 
-def _ends_in_begun_entry(divided: CacheData) -> bool:
-    """Whether all entries are whole and an entry follows that was begun only: Mesa leaves its first fields, and perhaps its key,
-    behind the last whole entry where a buffer was too small."""
-    data, end = divided.data, divided.end
-    if divided.layout is not Layout.MESA or len(data) < HEADER_SIZE + 4:
-        return False
-    if int.from_bytes(data[HEADER_SIZE : HEADER_SIZE + 4], "little") != len(divided):
-        return False
-    padding = -end % 4
-    if any(data[end : end + padding]):
-        return False
-    begun = data[end + padding : end + padding + _BEGUN.size + _LONGEST_KEY + 8]
-    kind, key_size, _ = _BEGUN.unpack(begun[: _BEGUN.size].ljust(_BEGUN.size, b"\1"))
-    plausible = -1 <= kind <= _LARGEST_TYPE or len(begun) < 4
-    if len(begun) >= 8:
-        plausible = plausible and 0 < key_size <= _LONGEST_KEY
-    longest = _BEGUN.size + min(key_size, _LONGEST_KEY) + 7 if len(begun) > _BEGUN.size else _BEGUN.size
-    return plausible and len(data) - end - padding <= longest and (len(begun) % 4 == 0 or len(begun) == _BEGUN.size + key_size)
+def _inconsistent_entry(divided: CacheData) -> int | None:
+    """The number of an entry that says more of itself than it is: RADV believes how many shaders a pipeline has."""
+    if divided.layout is Layout.MESA and divided.header.vendor_id == mesa_cache.VENDOR_AMD:
+        for number, entry in enumerate(divided):
+            # Pipelines have these keys in Mesa 23.1 to 25.0; later ones cannot be told from shaders.
+            if entry.type == mesa_cache.PLAIN and len(entry.key) == _SHA1_SIZE and mesa_cache.radv_shader_keys(entry) is None:
+                return number
+    return None
 
 
 def _had_seal(data: bytes) -> bool:

@@ -163,7 +163,7 @@ class PipelineCache:
         """
         if self.callbacks is None:
             return
-        data = self._read(None)[0]
+        data = self._arranged()[0]
         try:
             self._memory.grow_to(len(data))
         except AllocationError:
