@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from job_support import groups, log_lines, name, write_capture
 from toy_plugin import KILN, Kiln
 
+from shaderkiln import api
 from shaderkiln.databases.psdb import Psdb
 
 PR_CAPBSET_DROP = 24
@@ -57,6 +59,8 @@ def test_ctrl_c_finishes_what_is_in_hand_and_leaves_a_valid_psdb(kiln: Kiln, tmp
     assert "finishing the pipelines in hand; press Ctrl-C again" in err
     *verdicts, summary = map(json.loads, out.splitlines())
     assert summary["interrupted"]
+    assert not summary["good"]
+    assert summary["not_reached"] == 20 - len(verdicts)
     done = {verdict["pipeline"] for verdict in verdicts}
     assert 1 <= len(done) < 20
     assert groups(tmp_path / "out" / "game.toy-one.psdb") == done
@@ -83,6 +87,52 @@ def test_the_second_ctrl_c_ends_at_once_and_what_was_done_is_kept(kiln: Kiln, tm
     kiln("compile", capture, "-f", "toy-one", "-o", "out", "-j", 1, environment={"TOY_TALE": "all good"})
     assert groups(tmp_path / "out" / "game.toy-one.psdb") == {name(0), name(1)}
     assert [text for _, text in log_lines(kiln.log, "compile")] == ["code the longest of all", "loop", "loop"]
+
+
+def test_an_interrupted_job_says_what_it_did_not_do(kiln: Kiln, tmp_path: Path) -> None:
+    capture = write_capture(tmp_path / "game.foz", SLOW)
+    process = kiln.start("compile", capture, "-f", "toy-one,toy-two", "-o", "out", "-j", 1)
+    wait_for(lambda: len(log_lines(kiln.log, "compile")) >= 3)
+    process.send_signal(signal.SIGINT)
+    out, _ = finish(process)
+    assert process.returncode == 130
+    line, other = out.splitlines()
+    found = re.fullmatch(r"toy-one: interrupted: (\d+) compiled, (\d+) not reached of 20 pipelines in .*", line)
+    assert found and int(found[1]) + int(found[2]) == 20
+    assert other == "toy-two: not begun (interrupted)"
+    (*_, last) = kiln.records("compile", capture, "-f", "toy-one,toy-two", "-o", "out")
+    assert (last["family"], last["good"]) == ("toy-two", True)
+
+
+def test_a_family_that_is_named_twice_is_compiled_once(kiln: Kiln, tmp_path: Path) -> None:
+    capture = write_capture(tmp_path / "game.foz", ["code a"])
+    done = kiln("compile", capture, "-f", "toy-one", "-f", "toy-two, toy-one", "-o", "out.psdb", "-f", "toy-one")
+    assert done.returncode == 2
+    done = kiln("compile", capture, "-f", "toy-one", "-f", "toy-two, toy-one", "-o", "out")
+    assert [line.split(" in ")[0] for line in done.stdout.splitlines()] == [
+        "toy-one: 1 pipeline: 1 compiled", "toy-two: 1 pipeline: 1 compiled",
+    ]  # fmt: skip
+    assert kiln("compile", capture, "-f", "toy-one,toy-one", "-o", "one.psdb").returncode == 0
+
+
+def test_nothing_is_said_about_the_progress_of_a_short_job_to_a_file(kiln: Kiln, tmp_path: Path) -> None:
+    capture = write_capture(tmp_path / "game.foz", [f"slow 0.3 {number}" for number in range(4)])
+    done = kiln("compile", capture, "-f", "toy-one", "-o", "out", "-j", 1)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_progress_goes_on_while_one_pipeline_takes_long(
+    toy_site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(toy_site)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    capture = write_capture(tmp_path / "game.foz", ["slow 1.5"])
+    seen: list[float] = []
+    api.compile_capture(
+        capture, "toy-one", tmp_path / "out.psdb", on_tick=lambda progress: seen.append(progress.longest_in_hand)
+    )
+    assert len(seen) > 4
+    assert 1.0 < max(seen) < 10
 
 
 def test_ctrl_c_ends_a_verification_early_and_it_is_no_proof(kiln: Kiln, tmp_path: Path) -> None:

@@ -166,6 +166,15 @@ def test_usage_errors_are_json_lines_for_programs(shared: Kiln) -> None:
     assert record["message"].startswith("Missing option")
 
 
+def test_a_data_folder_that_cannot_be_made(shared: Kiln, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    environment = {"XDG_DATA_HOME": str(tmp_path / "file")}
+    added = shared("drivers", "add", "mesa-backports", environment=environment)
+    assert added.returncode == 5, added
+    assert "cannot be written to: Not a directory" in added.stderr
+    assert shared("families", "-f", "amd-navi31", environment=environment).returncode == 4
+
+
 JSON_COMMANDS = {
     ("show", "game.foz", "--pipelines"): ["capture"],  # its shaders are no SPIR-V
     ("show", "good.psdb", "--pipelines", "--values"): ["pipeline"] * 2 + ["value"] * 3 + ["psdb"],

@@ -75,7 +75,7 @@ def kiln() -> None:
       0    everything is compiled, reused or unsupported; everything verified
       1    some pipelines failed, crashed, ran into a limit, or are no hits, or a capture is damaged
       2    the command line is wrong
-      3    an input or a database is missing, damaged, or belongs to somebody else
+      3    an input, a database or a plugin is missing, damaged, or belongs to somebody else
       4    no driver for the family, or the driver cannot be started
       5    the output cannot be written, or is there already and not to be replaced
       130  interrupted; what was done is kept

@@ -181,7 +181,8 @@ def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -
                 write_json({"type": "value", "key": value.key.hex(), "value_type": value.type.name, "bytes": value.size})
         record = {
             "type": "psdb", "file": str(database.path), "identity": as_dict(identity),
-            "abi_text": format_version(identity.abi_version), "application": as_dict(application), "groups": dict(kinds), "statistics": msgspec.to_builtins(statistics, str_keys=True),
+            "abi_text": format_version(identity.abi_version), "application": as_dict(application),
+            "groups": dict(kinds), "statistics": msgspec.to_builtins(statistics, str_keys=True),
             "poison": [
                 {"pipeline": p.name, "kind": p.kind, "outcome": str(p.outcome), "signal": signal_name(p.signal)} for p in poison
             ],

@@ -225,6 +225,7 @@ class CompileJob:
                 limits=self._options.limits,
                 on_open=self._check_driver,
                 cost_left=lambda: self.progress.cost_total - self.progress.cost_done,
+                on_wait=self._tick,
             ) as pool,
         ):
             self._pool = pool

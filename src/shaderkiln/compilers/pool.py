@@ -114,13 +114,16 @@ class WorkerPool:
         limits: Limits | None = None,
         on_open: Callable[[Opened], None] | None = None,
         cost_left: Callable[[], int] | None = None,
+        on_wait: Callable[[], None] | None = None,
     ) -> None:
+        """``on_wait`` is called now and then while workers are busy, whether or not a result comes."""
         self._command = command
         self._open_message = open_message
         self._size = max(1, workers or len(os.sched_getaffinity(0)))
         self._limits = limits or Limits()
         self._on_open = on_open
         self._cost_left = cost_left
+        self._on_wait = on_wait
         self._cost_done = 0
         self._busy_seconds = 0.0
         self._slots: list[_Slot] = []
@@ -177,6 +180,8 @@ class WorkerPool:
             if not busy and (self._stopping or (exhausted and not again)):
                 return
             yield from self._wait(0.0 if not busy else self._pause(), again)
+            if busy and self._on_wait:
+                self._on_wait()
 
     def close(self) -> None:
         """Ends every worker: politely where it is idle, by force where it is busy."""

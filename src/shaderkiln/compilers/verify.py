@@ -109,6 +109,7 @@ class VerifyJob:
             limits=self._limits,
             on_open=self._check_driver,
             cost_left=lambda: self.progress.cost_total - self.progress.cost_done,
+            on_wait=self._tick,
         ) as pool:
             self._pool = pool
             if self._stopped:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from shaderkiln.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, ShaderkilnError
+from shaderkiln.errors import AccessDeniedError, AlreadyExistsError, InvalidArgumentError, NotFoundError, ShaderkilnError
 
 SYSTEM = "system"
 """Name of the implicit package of the machine's own drivers."""
@@ -39,6 +39,10 @@ _NO_HOME = "/nonexistent"
 
 class DriverPackageError(ShaderkilnError):
     """A driver package is damaged, in use, or could not be made."""
+
+
+class DriverFolderError(DriverPackageError, AccessDeniedError):
+    """The folder of driver packages cannot be written to."""
 
 
 class Deb(msgspec.Struct, frozen=True):
@@ -123,7 +127,7 @@ class DriverPackages:
             entries = [
                 e.name for e in os.scandir(self.folder) if _NAME.fullmatch(e.name) and (Path(e.path) / _MANIFEST).is_file()
             ]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             entries = []
         return (*sorted(entries), SYSTEM)
 
@@ -545,7 +549,7 @@ def _lock_file(path: Path, mode: int, *, wait: bool) -> Iterator[bool]:
         if mode == fcntl.LOCK_SH and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             yield True  # A folder that nobody here can write to needs no protection from being removed.
             return
-        raise DriverPackageError(f"{path.parent} cannot be written to: {error.strerror}") from error
+        raise DriverFolderError(f"{path.parent} cannot be written to: {error.strerror}") from error
     try:
         try:
             fcntl.flock(descriptor, mode | (0 if wait else fcntl.LOCK_NB))
