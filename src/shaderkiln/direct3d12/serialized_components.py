@@ -113,8 +113,8 @@ def serialize(device: Device, pipeline: PipelineState, kind: str, flags: int = S
     """The pieces of a pipeline state of that kind; equal pipelines give equal bytes.
 
     Raises NotCurrentlyAvailableError on a device that is no tool's, in a process without debug flags; InvalidArgumentError for
-    flags, and for what is no pipeline state of that kind and device; UnsupportedError where the driver gives no object code; and, if
-    no cache has the object code any more, as its compilation.
+    flags, and for what is no pipeline state of that kind and device; UnsupportedError where the driver gives no object code. If no
+    cache has the object code any more, it is compiled again, with those errors.
     """
     if not device.serializes:
         raise NotCurrentlyAvailableError("pipelines are serialized offline: by a tool, or in a process with debug flags")
