@@ -159,3 +159,41 @@ def test_a_broken_plugin_is_named_and_keeps_nobody_from_the_others(kiln: Kiln, t
     assert "Traceback" not in asked.stderr
     capture = write_capture(tmp_path / "game.foz", ["code a"])
     assert kiln("compile", capture, "-f", "toy-one", "-o", "out").returncode == 0
+
+
+MISBEHAVING = """
+import sys
+from shaderkiln.compilers.plugin import Compiler
+class X(Compiler):
+    name = "odd"
+    def __init__(self): START
+    def adapter_families(self, **options): LIST
+    def open(self, family, application, **options): OPEN
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "listing", "opening", "message"),
+    [
+        ("1 / 0", "return ()", "pass", "cannot be started: ZeroDivisionError: division by zero"),
+        ("pass", "return ()", "raise KeyError('odd')", "cannot open 'odd-one': KeyError: 'odd'"),
+        ("pass", "return ()", "return None", "cannot open 'odd-one': TypeError: NoneType is no FamilyCompiler"),
+        ("pass", "return ()", "sys.exit(0)", "cannot open 'odd-one': SystemExit: 0"),
+        ("pass", "return None", "return None", "cannot list its families: TypeError"),
+        ("pass", "raise ValueError", "return None", "cannot list its families: ValueError"),
+    ],
+)
+def test_whatever_a_plugin_raises_is_an_error_with_its_name(
+    kiln: Kiln, tmp_path: Path, start: str, listing: str, opening: str, message: str
+) -> None:
+    module = MISBEHAVING.replace("START", start).replace("LIST", listing).replace("OPEN", opening)
+    install(build_wheel(tmp_path, name="odd", target="odd_compiler:X", module=module), tmp_path / "broken")
+    kiln.environment["PYTHONPATH"] += f":{tmp_path / 'broken'}"
+    capture = write_capture(tmp_path / "game.foz", ["code a"])
+    listed = kiln("families")
+    opened = kiln("compile", capture, "-f", "odd-one", "-o", "out")
+    assert (listed.returncode, opened.returncode) == (0, 4)
+    assert "toy-one" in listed.stdout
+    assert message in (listed if "list" in message else opened).stderr
+    assert "Traceback" not in listed.stderr + opened.stderr
+    assert kiln("compile", capture, "-f", "toy-one", "-o", "out").returncode == 0

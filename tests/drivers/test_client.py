@@ -128,3 +128,46 @@ def test_a_worker_ends_when_its_parent_closes(tmp_path: Path) -> None:
 def test_a_command_that_does_not_exist() -> None:
     with pytest.raises(DriverError, match="cannot start a driver worker"):
         WorkerProcess(("/nowhere/python",), {})
+
+
+LEAVES_A_CHILD = (
+    "import subprocess; child = subprocess.Popen(['sleep', '300'], pass_fds=(fd,)); os.write(2, b'%d' % child.pid); "
+)
+
+
+def has_ended(pid: int) -> bool:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.parametrize("ending", ["os._exit(3)", "os.read(fd, 1)", "time.sleep(300)"])
+def test_processes_that_a_worker_leaves_behind_end_with_it(ending: str) -> None:
+    worker = WorkerProcess(python(LEAVES_A_CHILD + ending), dict(os.environ))
+    deadline = time.monotonic() + 20
+    while not worker.output and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child = int(worker.output)
+    how = worker.close()
+    assert how == {"os._exit(3)": "exit status 3", "os.read(fd, 1)": "exit status 0"}.get(ending, "SIGKILL")
+    assert has_ended(child)
+
+
+def test_a_child_that_holds_the_socket_does_not_outlive_a_killed_worker() -> None:
+    """The worker itself has ended, but its end of the socket is still open elsewhere: killing it must show as its end."""
+    worker = WorkerProcess(python(LEAVES_A_CHILD + "os._exit(3)"), dict(os.environ))
+    deadline = time.monotonic() + 20
+    while not worker.output and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    worker.receive()
+    assert not worker.ended
+    worker.kill()
+    wait_for_end(worker)
+    assert worker.close(kill=True) == "exit status 3"

@@ -31,7 +31,7 @@ def families_command(wanted: str | None, plugin: str | None, refresh: bool, as_j
     Example:
       kiln families --family amd
     """
-    from shaderkiln.compilers.plugin import PluginError, compiler_names, load_compiler
+    from shaderkiln.compilers.plugin import PluginError, compiler_names, guarded, load_compiler
 
     live = sys.stderr.isatty() and not as_json
 
@@ -43,7 +43,9 @@ def families_command(wanted: str | None, plugin: str | None, refresh: bool, as_j
     found: list[AdapterFamily] = []
     for name in [plugin] if plugin else compiler_names():
         try:
-            found += load_compiler(name).adapter_families(family=wanted, refresh=refresh, progress=progress)
+            compiler = load_compiler(name)
+            with guarded(f"{name!r} cannot list its families"):
+                found += compiler.adapter_families(family=wanted, refresh=refresh, progress=progress)
         except PluginError as error:
             if plugin:
                 raise

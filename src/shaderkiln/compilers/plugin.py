@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import Struct, field
@@ -155,16 +156,23 @@ def load_compiler(name: str) -> Compiler:
         if name not in points:
             raise NotFoundError(f"no compiler plugin {name!r} is installed; there are: {', '.join(compiler_names())}")
         value = points[name].value
-        try:
+        with guarded(f"{name!r} ({value}) cannot be loaded"):
             found = points[name].load()
-        except Exception as error:
-            # A plugin is anybody's code: its import can raise anything.
-            raise PluginError(
-                f"compiler plugin {name!r} ({value}) cannot be loaded: {type(error).__name__}: {error}"
-            ) from error
     if not (isinstance(found, type) and issubclass(found, Compiler)):
         raise PluginError(f"compiler plugin {name!r} ({value}) is not a shaderkiln.compilers.plugin.Compiler")
-    return found()
+    with guarded(f"{name!r} ({value}) cannot be started"):
+        return found()
+
+
+@contextmanager
+def guarded(trouble: str) -> Iterator[None]:
+    """Raises PluginError for whatever is no error of this package: a plugin is anybody's code, and can raise anything."""
+    try:
+        yield
+    except ShaderkilnError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise PluginError(f"compiler plugin {trouble}: {type(error).__name__}: {error}") from error
 
 
 def open_family(
@@ -189,7 +197,11 @@ def open_family(
     for name in [plugin] if plugin else compiler_names():
         try:
             compilers.append(load_compiler(name))
-            return compilers[-1].open(family, application, package=package, abi_version=abi_version)
+            with guarded(f"{name!r} cannot open {family!r}"):
+                opened = compilers[-1].open(family, application, package=package, abi_version=abi_version)
+                if not isinstance(opened, FamilyCompiler):
+                    raise TypeError(f"{type(opened).__name__} is no FamilyCompiler")
+            return opened
         except (FamilyNotFoundError, NotFoundError, PluginError) as error:
             if plugin and not isinstance(error, FamilyNotFoundError):
                 raise

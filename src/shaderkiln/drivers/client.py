@@ -189,15 +189,17 @@ class WorkerProcess:
         return self._output.decode("utf-8", "replace").strip()
 
     def kill(self) -> None:
-        """End the process at once. The end shows as ``ended`` in a later ``receive``."""
+        """End the process and every one that it started, at once. The end shows as ``ended`` in a later ``receive``."""
         if self._process.returncode is None:
+            # Its number is not given to another process or group before it was waited for.
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self._process.pid, signal.SIGKILL)
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self, kill: bool = False) -> str:
         """End the process, politely unless ``kill``, and release everything. How it ended: ``SIGABRT``, or ``exit status 0``.
 
-        A worker that has ended by itself keeps its own way to end. A polite end lets the driver finish what it writes.
+        A worker that has ended by itself keeps its own way to end. A polite end lets the driver finish what it writes. Processes
+        that it started and left behind are ended with it.
         """
         if self._closed:
             return self.how_it_ended
@@ -213,7 +215,10 @@ class WorkerProcess:
         pause = 0.0005
         while self._process.returncode is None:
             try:
-                done, status, usage = os.wait4(pid, os.WNOHANG)
+                done = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                if done:
+                    self.kill()
+                    _, status, usage = os.wait4(pid, 0)
             except ChildProcessError:
                 self._process.returncode = -signal.SIGKILL
                 break
