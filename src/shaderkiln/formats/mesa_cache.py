@@ -164,7 +164,7 @@ def _begins_like_entry(data: bytes, start: int) -> bool:
     if start + _ENTRY.size > len(data):
         return True
     kind, key_size, _ = _ENTRY.unpack_from(data, start)
-    return PLAIN <= kind < 64 and 0 < key_size <= 1024
+    return bool(PLAIN <= kind < 64 and 0 < key_size <= 1024)
 
 
 def write(header: CacheHeader, entries: Iterable[Entry], layout: Layout = Layout.MESA) -> bytes:
