@@ -13,7 +13,7 @@ from shaderkiln.vulkan import Device
 @pytest.fixture(scope="module", params=HERE, ids="-".join)
 def device(request: pytest.FixtureRequest) -> Iterator[Device]:
     """One device of each driver that is installed."""
-    with opened(*request.param) as device:
+    with opened(*request.param, threads=4) as device:
         yield device
 
 

@@ -443,19 +443,6 @@ def test_a_callback_that_raises_memory_error_gives_nothing(device: Device) -> No
         device.create_pipeline_cache(allocator=AllocationCallbacks(allocate, print))
 
 
-# ------------------------------------------------------------------------------------------------------------- drivers
-
-
-def test_a_driver_without_real_caches_has_empty_ones() -> None:
-    with opened("software-lavapipe", "mesa-backports") as device:
-        cache = device.create_pipeline_cache()
-        create_all(device, cache)
-        assert cache.entries() == ()
-        data, complete = cache.get_data(cache.get_data())
-        assert complete
-        assert device.create_pipeline_cache(data).rejection is None
-
-
 @pytest.mark.spec("VC-13")
 def test_data_is_taken_by_a_device_in_another_process(device: Device, blob: bytes, tmp_path: Path) -> None:
     (tmp_path / "blob").write_bytes(blob)
