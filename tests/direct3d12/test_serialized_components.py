@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
@@ -216,6 +217,79 @@ def test_no_driver_sees_a_damaged_set(toy: Bench, monkeypatch: pytest.MonkeyPatc
     assert number > 500
     assert log_lines(toy.folder / "toy.log", "start") == []
     assert counts(game) == (0, 0, 0, 0)
+
+
+def damaged_at_random(serialized: SerializedPipelineState, random: Random) -> SerializedPipelineState:
+    """One to four pieces changed, cut, grown, swapped, emptied or left out."""
+    pieces = [list(pair) for pair in _piece_list(serialized)]
+    before = [list(pair) for pair in pieces]
+    while pieces == before:
+        for _ in range(random.randint(1, 4)):
+            place = random.choice(
+                [(n, i) for n, pair in enumerate(pieces) for i, piece in enumerate(pair) if piece is not None]
+            )
+            piece = bytes(pieces[place[0]][place[1]] or b"")
+            at = random.randrange(len(piece) + 1)
+            match random.randrange(6):
+                case 0:
+                    piece = piece[:at] + random.randbytes(random.randint(1, 8)) + piece[at + random.randint(0, 8) :]
+                case 1:
+                    piece = piece[:at]
+                case 2:
+                    piece = piece[at:] + piece[:at]
+                case 3:
+                    piece += piece[:at]
+                case 4:
+                    other = random.randrange(len(pieces))
+                    pieces[other], pieces[place[0]] = pieces[place[0]], pieces[other]
+                    continue
+                case 5 if place[1] == 1:
+                    pieces[place[0]][1] = None
+                    continue
+            pieces[place[0]][place[1]] = piece
+    shaders = [None if one is None else SerializedShader(one, metadata) for one, metadata in pieces[1:]]
+    return SerializedPipelineState(pieces[0][0], tuple(shaders))
+
+
+def _piece_list(serialized: SerializedPipelineState) -> list[tuple[bytes | None, bytes | None]]:
+    shaders = [(None, None) if one is None else (one.gpu_instructions, one.metadata) for one in serialized.shaders]
+    return [(serialized.pipeline, None), *shaders]
+
+
+def real_damage(serialized: SerializedPipelineState, step: int, mutations: int) -> Iterator[SerializedPipelineState]:
+    """Every ``step``-th byte changed to another value and every such cut, of each piece; then random damage."""
+    random = Random(4)
+    for number, (name, piece) in enumerate(serialized.pieces()):
+        for at in range(number % step, len(piece), step):
+            for changed in (piece[:at] + bytes((piece[at] ^ random.randint(1, 255),)) + piece[at + 1 :], piece[:at]):
+                if name == "pipeline":
+                    yield replace(serialized, pipeline=changed)
+                    continue
+                slot, part = name.split(".")
+                shaders = list(serialized.shaders)
+                index = ShaderSlot[slot.upper()]
+                shader = shaders[index]
+                assert shader is not None
+                shaders[index] = replace(shader, **{part: changed})
+                yield replace(serialized, shaders=tuple(shaders))
+    for _ in range(mutations):
+        yield damaged_at_random(serialized, random)
+
+
+@pytest.mark.driver
+@pytest.mark.spec("XS-04", "AL-02")
+@pytest.mark.parametrize("step, mutations", [(23, 500), pytest.param(1, 10_000, marks=pytest.mark.soak)])
+def test_no_real_driver_sees_a_damaged_set(real: Bench, step: int, mutations: int) -> None:
+    tool = real.device(tool=True)
+    serialized = tool.serialize_graphics_pipeline_state(tool.create_pipeline_state(fullscreen()))
+    game = real.device(cache="an-empty-cache")
+    for damaged in real_damage(serialized, step, mutations):
+        with pytest.raises((InvalidArgumentError, DamagedInputError)) as refused:
+            game.deserialize_graphics_pipeline_state(damaged)
+        assert refused.value.code == "E_INVALIDARG"
+    # The driver was not even started.
+    assert game._driver._lanes == []
+    game.deserialize_graphics_pipeline_state(serialized)
 
 
 @pytest.mark.spec("XS-03", "XS-04")
