@@ -16,7 +16,7 @@ from shaderkiln.keys import ValueKey, ValueType
 CASES: list[tuple[ShaderkilnError, str, int]] = [
     (errors.InvalidArgumentError("x"), "E_INVALIDARG", 2),
     (errors.NotFoundError("x"), "DXGI_ERROR_NOT_FOUND", 3),
-    (errors.AlreadyExistsError("x"), "DXGI_ERROR_ALREADY_EXISTS", 3),
+    (errors.AlreadyExistsError("x"), "DXGI_ERROR_ALREADY_EXISTS", 5),
     (errors.AccessDeniedError("x"), "E_ACCESSDENIED", 5),
     (errors.UnreadableError("x"), "E_ACCESSDENIED", 3),
     (errors.CacheFullError("x"), "DXGI_ERROR_CACHE_FULL", 5),

@@ -34,7 +34,7 @@ from shaderkiln.drivers.protocol import (
     Recreated,
     Request,
 )
-from shaderkiln.errors import InvalidArgumentError, ShaderkilnError
+from shaderkiln.errors import InvalidArgumentError, ShaderkilnError, UnsupportedError
 from shaderkiln.identity import CompilerIdentity
 from shaderkiln.vulkan_registry import structures
 from shaderkiln.vulkan_registry.handles import Handle
@@ -133,6 +133,8 @@ class HostSession:
                 return None
         if self._compiler is None:
             raise InvalidArgumentError("nothing is open")
+        if not isinstance(request, Compile | Recreate | Inspect):
+            raise InvalidArgumentError(f"this compiler has no {type(request).__name__}")
         description = self._description(request.pipeline)
         match request:
             case Compile():

@@ -84,7 +84,7 @@ def header_of(identity: CompilerIdentity) -> CacheHeader:
 
 
 def export_cache(database: Psdb) -> Export:
-    """One cache of all pipelines of a PSDB, sealed where it can be (``mesa_cache.seal``); a driver that loads it compiles none of them.
+    """One cache of all pipelines of a PSDB, sealed where that is possible; a driver that loads it compiles none of them.
 
     Every value is compared with its checksum. Raises CacheCorruptError for a damaged database, NotFoundError if it holds pipelines
     and no caches of them, UnsupportedError if only the driver could merge them.
