@@ -256,14 +256,20 @@ def test_who_may_only_read_the_system_registry_reads_it_and_cannot_write_it() ->
         before = registry.read_bytes()
         # The owner of the registry may change it; this also imports everything.
         assert use() == "Game may be changed"
-        if not is_root:
-            # Nobody but root can become another user: the owner takes the rights away instead.
-            registry.chmod(0o444)
-            registry.parent.chmod(0o555)
-        try:
-            assert in_a_child(use, 65534 if is_root else None) == "Game E_ACCESSDENIED"
-        finally:
-            registry.parent.chmod(0o755)
+        if is_root:
+            # Only root can become another user.
+            assert in_a_child(use, 65534) == "Game E_ACCESSDENIED"
+            for path in (registry.parent, *registry.parent.iterdir()):
+                os.chown(path, 65534, 65534)
+        user = 65534 if is_root else None
+        for mode, folder_mode in ((0o444, 0o755), (0o644, 0o555), (0o444, 0o555)):
+            # Rights that an owner has taken away are respected, and not given back.
+            registry.chmod(mode)
+            registry.parent.chmod(folder_mode)
+            try:
+                assert in_a_child(use, user) == "Game E_ACCESSDENIED"
+            finally:
+                registry.parent.chmod(0o755)
         assert registry.read_bytes() == before
 
 

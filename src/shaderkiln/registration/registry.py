@@ -141,6 +141,9 @@ class Registry:
         try:
             registry._steps_left = registry._budget()
             if make:
+                # SQLite opens what it may only read, and would say so at the first change.
+                if registry.connection.readonly("main") or not os.access(path.parent, os.W_OK | os.X_OK):
+                    raise AccessDeniedError(f"{path}: may be read only; a registry of this scope needs other rights")
                 _create(registry.connection)
             registry._check()
         except apsw.Error as error:
