@@ -34,7 +34,7 @@ from shaderkiln.drivers.protocol import (
     Recreated,
     Request,
 )
-from shaderkiln.errors import InvalidArgumentError, ShaderkilnError, UnsupportedError
+from shaderkiln.errors import InvalidArgumentError, ShaderkilnError
 from shaderkiln.identity import CompilerIdentity
 from shaderkiln.vulkan_registry import structures
 from shaderkiln.vulkan_registry.handles import Handle
