@@ -141,7 +141,9 @@ def test_object_code_in_one_piece_is_instructions_without_metadata(toy: Bench) -
     serialized = device.serialize_compute_pipeline_state(created)
     # The toy gives two binaries for one shader, and nobody knows which is the shader's.
     assert serialized.shaders == (None,) * 8
-    assert serialized.shared == tuple(SerializedShader(data) for _, data in stored.values)
+    # It wants to see the shader, which is a piece too.
+    spirv = b"one piece".ljust(12)
+    assert serialized.shared == (*(SerializedShader(data) for _, data in stored.values), SerializedShader(spirv))
 
 
 @pytest.mark.spec("XS-07")
@@ -327,7 +329,7 @@ def test_pieces_of_other_adapters_and_drivers_are_refused_before_the_driver(
 
 def forged(serialized: SerializedPipelineState, **changes: object) -> SerializedPipelineState:
     """Pieces with another record and a CRC that is right."""
-    record, _ = assemble(serialized)
+    record = assemble(serialized).record
     body = msgspec.msgpack.encode(msgspec.structs.replace(record, **changes))
     framed = (len(body) + 1).to_bytes(8, "little") + body
     for shader in (*serialized.shaders, *serialized.shared):
@@ -341,7 +343,7 @@ def test_records_that_make_no_sense_are_refused_before_the_driver(toy: Bench, mo
     tool = toy.device(tool=True)
     serialized = tool.serialize_compute_pipeline_state(tool.create_pipeline_state(toy.stream(1)))
     assert forged(serialized).pipeline == serialized.pipeline
-    record: PipelineRecord = assemble(serialized)[0]
+    record: PipelineRecord = assemble(serialized).record
     info, objects = msgspec.msgpack.decode(record.description)
     descriptions: Sequence[object] = (
         None,
@@ -352,13 +354,18 @@ def test_records_that_make_no_sense_are_refused_before_the_driver(toy: Bench, mo
         [info, [["Handle", info]]],
         [info, [["HEADER_VERSION", info]]],
         [info, [[kind, objects[0][1]] for kind, _ in objects]],
-        [info, [[kind, description[:1]] for kind, description in objects]],
+        [info, [[kind, [described[0], 7, *described[2:]]] for kind, described in objects]],
         [[28], objects],
     )
     monkeypatch.setenv("TOY_LOG", str(toy.folder / "toy.log"))
     game = toy.device()
     wrong = [forged(serialized, description=msgspec.msgpack.encode(one)) for one in descriptions]
-    wrong += [forged(serialized, object_key=b""), forged(serialized, version=-1), forged(serialized, description=b"\xc1")]
+    wrong += [
+        forged(serialized, modules=0),
+        forged(serialized, object_key=b""),
+        forged(serialized, version=-1),
+        forged(serialized, description=b"\xc1"),
+    ]
     for one in wrong:
         with pytest.raises(DamagedInputError):
             game.deserialize_compute_pipeline_state(one)

@@ -35,7 +35,7 @@ VALUES = ((b"key v", VERTEX), (b"key p", PIXEL), (b"key c", COPY))
 
 
 def example() -> SerializedPipelineState:
-    return serialize(RECORD, CODES)
+    return serialize(RECORD, CODES, (b"spirv",) * 2)
 
 
 def with_piece(serialized: SerializedPipelineState, name: str, piece: object) -> SerializedPipelineState:
@@ -61,7 +61,8 @@ def test_a_pipeline_is_cut_where_its_code_begins_and_what_is_inactive_is_null() 
     assert found.shader(ShaderSlot.VERTEX) == SerializedShader(b"vertex code", b"vertex header/")
     # Object code in one piece: instructions and no metadata.
     assert found.shader(ShaderSlot.PIXEL) == SerializedShader(PIXEL, None)
-    assert found.shared == (SerializedShader(b"shader", b"copy "),)
+    # Shaders for drivers that want to see them lie behind the object code.
+    assert found.shared == (SerializedShader(b"shader", b"copy "), *(SerializedShader(b"spirv"),) * 2)
     assert [slot for slot in ShaderSlot if found.shader(slot) is not None] == [ShaderSlot.VERTEX, ShaderSlot.PIXEL]
     assert [name for name, _ in found.pieces()] == [
         "pipeline",
@@ -70,6 +71,8 @@ def test_a_pipeline_is_cut_where_its_code_begins_and_what_is_inactive_is_null() 
         "pixel.gpu_instructions",
         "shared[0].gpu_instructions",
         "shared[0].metadata",
+        "shared[1].gpu_instructions",
+        "shared[2].gpu_instructions",
     ]
 
 
@@ -100,8 +103,9 @@ def test_every_piece_back_gives_the_binaries_in_the_drivers_order_wherever_the_p
     others = with_piece(found, "pixel.gpu_instructions", bytearray(PIXEL))
     others = with_piece(others, "vertex.gpu_instructions", array("B", b"vertex code"))
     for one in (found, placed, others):
-        record, values = assemble(one)
-        assert values == VALUES
+        assembled = assemble(one)
+        record = assembled.record
+        assert assembled.values == VALUES and assembled.modules == (b"spirv",) * 2
         assert (record.family, record.kind, record.description) == ("family", "graphics", b"description")
 
 
@@ -136,7 +140,7 @@ def test_missing_added_and_swapped_pieces_are_refused() -> None:
             assemble(with_piece(found, name, b""))
     for one in names:
         for other in names:
-            if one != other:
+            if pieces[one] != pieces[other]:
                 with pytest.raises(DamagedInputError):
                     assemble(with_piece(with_piece(found, one, pieces[other]), other, pieces[one]))
     shaders = list(found.shaders)
@@ -157,7 +161,7 @@ def test_missing_added_and_swapped_pieces_are_refused() -> None:
 @pytest.mark.spec("XS-04")
 def test_the_piece_of_another_pipeline_is_refused() -> None:
     found = example()
-    other = serialize(RECORD, (replace(CODES[0], data=VERTEX[:-1] + b"!"), *CODES[1:]))
+    other = serialize(RECORD, (replace(CODES[0], data=VERTEX[:-1] + b"!"), *CODES[1:]), (b"spirv", b"more"))
     for (name, piece), (_, others) in zip(found.pieces(), other.pieces(), strict=True):
         if piece != others:
             with pytest.raises(DamagedInputError):
@@ -176,8 +180,7 @@ def test_any_set_of_binaries_comes_back(slots: list[ShaderSlot | None], data: st
         with pytest.raises(InvalidArgumentError):
             serialize(RECORD, codes)
         return
-    _, values = assemble(serialize(RECORD, codes))
-    assert values == tuple((code.driver_key, code.data) for code in codes)
+    assert assemble(serialize(RECORD, codes)).values == tuple((code.driver_key, code.data) for code in codes)
 
 
 def test_what_is_no_piece_is_an_invalid_argument() -> None:
@@ -208,10 +211,22 @@ def test_a_record_that_is_none_is_refused_whatever_its_crc(content: object) -> N
 
 
 @pytest.mark.parametrize(
-    "places", [[], [[0, b"", False]], [[8, b"", True]], [[9, b"", False]], [[-1, b"", False]], [[8, b"", False]] * 2]
+    "places, modules",
+    [
+        ([], 0),
+        ([[0, b"", False]], 0),
+        ([[8, b"", True]], 0),
+        ([[9, b"", False]], 0),
+        ([[-1, b"", False]], 0),
+        ([[8, b"", False]] * 2, 0),
+        ([[8, b"", False]], 1),
+        ([[8, b"", False]], -1),
+        ([[8, b"", False]], 2),
+        ([], 1),
+    ],
 )
-def test_a_record_that_does_not_fit_its_pieces_is_refused(places: list[object]) -> None:
-    body = msgspec.msgpack.encode(["f", b"", "compute", b"", 1, places, b""])
+def test_a_record_that_does_not_fit_its_pieces_is_refused(places: list[object], modules: int) -> None:
+    body = msgspec.msgpack.encode(["f", b"", "compute", b"", 1, places, b"", b"", modules])
     framed = (len(body) + 1).to_bytes(8, "little") + body + bytes(16 * 8) + (5).to_bytes(8, "little") + b"code" + bytes(8)
     head = b"SKPC\x01\0\0\0" + zlib.crc32(framed).to_bytes(4, "little")
     with pytest.raises(DamagedInputError, match="does not fit"):

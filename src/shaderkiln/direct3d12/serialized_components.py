@@ -29,6 +29,7 @@ from shaderkiln.errors import (
     UnsupportedError,
 )
 from shaderkiln.formats.pipeline_components import (
+    Assembled,
     Code,
     PipelineRecord,
     SerializedPipelineState,
@@ -105,7 +106,7 @@ class DeserializedPipelineState:
 
         The pieces are compared with their CRC again.
         """
-        _create(self.device, *assemble(self.serialized), self.description)
+        _create(self.device, assemble(self.serialized), self.description)
         return ObjectSource.SERIALIZED
 
 
@@ -156,6 +157,7 @@ def serialize_stored(
     if compiler.object_code_form == PIPELINE_BINARY and compiler.driver_id < _NO_VULKAN_DRIVER:
         # With binaries a driver needs no shader.
         info = without_modules(info)
+    encoded, modules = encode_description(info, description.objects)
     record = PipelineRecord(
         compiler.family,
         compiler_digest(compiler),
@@ -163,7 +165,7 @@ def serialize_stored(
         bytes(object_key),
         stored.group.version,
         (),
-        encode_description(info, description.objects),
+        encoded,
         root_signature,
     )
     slots = _slots(compiler, _active(description.create_info), len(stored.values))
@@ -172,7 +174,7 @@ def serialize_stored(
         Code(slot, key, data, code_offset(data) if is_radv else None)
         for slot, (key, data) in zip(slots, stored.values, strict=True)
     ]
-    return serialize_pieces(record, codes)
+    return serialize_pieces(record, codes, modules)
 
 
 def deserialize(device: Device, serialized: SerializedPipelineState, kind: str) -> DeserializedPipelineState:
@@ -183,16 +185,16 @@ def deserialize(device: Device, serialized: SerializedPipelineState, kind: str) 
     before any driver is asked; DriverError where the driver refuses.
     """
     device._check_open()
-    record, values = assemble(serialized)
-    compiler = device.compiler
+    found = assemble(serialized)
+    record, compiler = found.record, device.compiler
     if record.family != compiler.family:
         raise AdapterNotFoundError(f"pipeline: made for {record.family}, this is {compiler.family}")
     if record.compiler != compiler_digest(compiler):
         raise DriverVersionMismatchError("pipeline: made by another driver build")
     if record.kind != kind:
         raise InvalidArgumentError(f"pipeline: it is one of the kind {record.kind}, not {kind}")
-    description = decode_description(record)
-    _create(device, record, values, description)
+    description = decode_description(found)
+    _create(device, found, description)
     device._pipeline_states.add(ObjectSource.SERIALIZED)
     return DeserializedPipelineState(device, serialized, ObjectKey(record.object_key), description, record.root_signature)
 
@@ -211,12 +213,12 @@ def derive(device: Device, base: DeserializedPipelineState, variation: ComputeVa
         raise InvalidArgumentError("base: a deserialized compute pipeline of this device is needed")
     if not isinstance(variation, ComputeVariation):
         raise InvalidArgumentError(f"variation: {type(variation).__name__} is no ComputeVariation")
-    record, values = assemble(base.serialized)
+    found = assemble(base.serialized)
     description, root_signature = base.description, base.root_signature
     if variation.root_signature is not None:
         root_signature = bytes(variation.root_signature)
         description = _with_layout(device.compiler, base, root_signature)
-    _create(device, record, values, description)
+    _create(device, found, description)
     device._pipeline_states.add(ObjectSource.SERIALIZED)
     return DeserializedPipelineState(device, base.serialized, base.object_key, description, root_signature)
 
@@ -243,9 +245,8 @@ def keeps_object_code(compiler: CompilerIdentity, before: _Layout, after: _Layou
     )
 
 
-def _create(
-    device: Device, record: PipelineRecord, values: tuple[tuple[bytes, bytes], ...], description: PipelineDescription
-) -> None:
+def _create(device: Device, found: Assembled, description: PipelineDescription) -> None:
+    record, values = found.record, found.values
     key = ObjectKey(record.object_key)
     keys = tuple(value.key for value in object_code_values(device.compiler.object_code_form, key, values))
     stored = StoredObject(Group(key, record.version, keys, record.kind, description.name), values)
@@ -381,7 +382,7 @@ _KINDS: dict[str, tuple[Any, ...]] = {
 class _Described(msgspec.Struct, frozen=True, array_like=True):
     create_info: AnyPipeline
     objects: tuple[_Object, ...]
-    """Each after those to which it refers; its handle is made from its content."""
+    """Each after those to which it refers; its handle is made from its content. Shader modules come without their code."""
 
 
 def without_modules(info: AnyPipeline) -> AnyPipeline:
@@ -395,12 +396,16 @@ def without_modules(info: AnyPipeline) -> AnyPipeline:
     return replace(info, stages=None if info.stages is None else tuple(map(bare, info.stages)))
 
 
-def encode_description(info: AnyPipeline, objects: Mapping[Handle, Any]) -> bytes:
-    """What ``info`` reaches, under handles that are made from content: the source's own names take no part."""
+def encode_description(info: AnyPipeline, objects: Mapping[Handle, Any]) -> tuple[bytes, tuple[bytes, ...]]:
+    """What ``info`` reaches, under handles that are made from content: the source's own names take no part.
+
+    The code of its shader modules is not in it, and comes behind.
+    """
     from shaderkiln.descriptions.traversal import references
 
     renamed: dict[Handle, int] = {}
-    found: list[bytes] = []
+    found: dict[tuple[str, int], bytes] = {}
+    modules: list[bytes] = []
 
     def number(handle: Any) -> int:
         return renamed[handle]
@@ -410,17 +415,19 @@ def encode_description(info: AnyPipeline, objects: Mapping[Handle, Any]) -> byte
     def visit(structure: Any) -> None:
         for handle in references(structure):
             if handle not in renamed:
-                visit(objects[handle])
-                encoded = encoder.encode(objects[handle])
-                renamed[handle] = content_handle(encoded)
-                kind = msgspec.msgpack.encode(type(handle).__name__)
-                item = b"\x92" + kind + encoded
-                if item not in found:
-                    found.append(item)
+                one = objects[handle]
+                visit(one)
+                encoded = encoder.encode(one)
+                kind, renamed[handle] = type(handle).__name__, content_handle(encoded)
+                if (kind, renamed[handle]) not in found:
+                    if isinstance(one, vk.ShaderModuleCreateInfo):
+                        modules.append(one.code)
+                        encoded = encoder.encode(replace(one, code=b""))
+                    found[kind, renamed[handle]] = msgspec.msgpack.encode([kind, msgspec.Raw(encoded)])
 
     visit(info)
-    raw = [msgspec.Raw(item) for item in found]
-    return msgspec.msgpack.encode([msgspec.Raw(encoder.encode(info)), raw])
+    encoded = msgspec.msgpack.encode([msgspec.Raw(encoder.encode(info)), list(map(msgspec.Raw, found.values()))])
+    return encoded, tuple(modules)
 
 
 def content_handle(encoded: bytes) -> int:
@@ -440,28 +447,35 @@ def _from_number(cls: type[Any], value: Any) -> Any:
     raise NotImplementedError(cls.__name__)
 
 
-def decode_description(record: PipelineRecord) -> PipelineDescription:
+def decode_description(assembled: Assembled) -> PipelineDescription:
     """What ``encode_description`` has encoded. Raises DamagedInputError."""
+    record = assembled.record
     try:
         found = _decoder().decode(record.description)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise DamagedInputError(f"pipeline: its description cannot be read: {error}") from None
     kind = {vk.GraphicsPipelineCreateInfo: "graphics", vk.ComputePipelineCreateInfo: "compute"}.get(type(found.create_info))
-    objects = dict(_objects(found))
+    objects = dict(_objects(found, assembled.modules))
     if kind != record.kind or len(record.object_key) != 32 or not 0 <= record.version < 1 << 64:
         raise DamagedInputError("pipeline: its description is one of another kind of pipeline")
     _check_references(found, objects)
     return PipelineDescription(record.object_key.hex()[:16], kind, found.create_info, objects)  # type: ignore[arg-type]
 
 
-def _objects(found: _Described) -> Iterator[tuple[Handle, Any]]:
+def _objects(found: _Described, modules: tuple[bytes, ...]) -> Iterator[tuple[Handle, Any]]:
+    if sum(isinstance(one.description, vk.ShaderModuleCreateInfo) for one in found.objects) != len(modules):
+        raise DamagedInputError("pipeline: its description has another number of shaders than there are")
+    code = iter(modules)
     encode = msgspec.msgpack.Encoder(enc_hook=_to_number).encode
     for one in found.objects:
         cls, *described = _KINDS.get(one.kind, (None,))
         if cls is None or type(one.description) not in described:
             raise DamagedInputError(f"pipeline: {type(one.description).__name__} does not describe a {one.kind!r}")
+        described_by = one.description
+        if isinstance(described_by, vk.ShaderModuleCreateInfo):
+            described_by = replace(described_by, code=next(code))
         # Workers remember what a handle means, so equal handles must mean equal objects whoever made the piece.
-        yield cls(content_handle(encode(one.description))), one.description
+        yield cls(content_handle(encode(described_by))), described_by
 
 
 def _check_references(found: _Described, objects: Mapping[Handle, Any]) -> None:

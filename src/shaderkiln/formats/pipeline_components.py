@@ -62,7 +62,7 @@ class SerializedPipelineState:
     shaders: tuple[SerializedShader | None, ...]
     """One for each ShaderSlot, in order; None for an inactive shader, and for one whose code is in another's pieces."""
     shared: tuple[SerializedShader, ...] = ()
-    """Object code of the pipeline as a whole, or that the driver has added."""
+    """Object code of the pipeline as a whole, or that the driver has added; then the shaders' SPIR-V for drivers that want it."""
 
     def shader(self, slot: ShaderSlot) -> SerializedShader | None:
         """The pieces of one shader."""
@@ -111,6 +111,8 @@ class PipelineRecord(msgspec.Struct, frozen=True, array_like=True):
     """The pipeline for the driver, in a form that the caller knows."""
     root_signature: bytes = b""
     """Of a compute pipeline, as it was given: where registers lie, for variations. Empty where there is none."""
+    modules: int = 0
+    """How many of the last shared pieces are shaders and no object code, in the order of the description."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,18 @@ class Code:
     """Where the instructions begin, None: not to be taken apart."""
 
 
-def serialize(record: PipelineRecord, codes: Sequence[Code]) -> SerializedPipelineState:
-    """The pieces of a pipeline; the record's places are filled in here. Equal arguments give equal bytes.
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """What a driver needs, out of the pieces; copies."""
+
+    record: PipelineRecord
+    values: tuple[tuple[bytes, bytes], ...]
+    """Keys and binaries in the driver's order."""
+    modules: tuple[bytes, ...]
+
+
+def serialize(record: PipelineRecord, codes: Sequence[Code], modules: Sequence[bytes] = ()) -> SerializedPipelineState:
+    """The pieces of a pipeline; the record's places and modules are filled in here. Equal arguments give equal bytes.
 
     Raises InvalidArgumentError for two binaries of one slot, no binary, or too many of them.
     """
@@ -142,9 +154,10 @@ def serialize(record: PipelineRecord, codes: Sequence[Code]) -> SerializedPipeli
         else:
             shaders[code.slot] = shader
         places.append(Place(_SHARED if code.slot is None else code.slot, code.driver_key, split is not None))
+    shared += map(SerializedShader, modules)
     if not places or len(shared) > MAXIMUM_SHARED:
-        raise InvalidArgumentError(f"{len(places)} binaries cannot be serialized")
-    body = msgspec.msgpack.encode(msgspec.structs.replace(record, places=tuple(places)))
+        raise InvalidArgumentError(f"{len(places)} binaries and {len(modules)} shaders cannot be serialized")
+    body = msgspec.msgpack.encode(msgspec.structs.replace(record, places=tuple(places), modules=len(modules)))
     found = SerializedPipelineState(MAGIC + bytes(4) + body, tuple(shaders), tuple(shared))
     crc = _Crc(body)
     for _, one in found.named_shaders():
@@ -153,8 +166,8 @@ def serialize(record: PipelineRecord, codes: Sequence[Code]) -> SerializedPipeli
     return SerializedPipelineState(MAGIC + struct.pack("<I", crc.value) + body, found.shaders, found.shared)
 
 
-def assemble(serialized: SerializedPipelineState) -> tuple[PipelineRecord, tuple[tuple[bytes, bytes], ...]]:
-    """The record, and the driver's keys and binaries in its order, if the pieces are exactly those that ``serialize`` gave.
+def assemble(serialized: SerializedPipelineState) -> Assembled:
+    """What the driver needs, if the pieces are exactly those that ``serialize`` gave.
 
     They are copied first and what is checked is the copy, so that nothing can change them in between. Raises DamagedInputError for
     a piece that is missing, too many, altered or in the place of another, InvalidArgumentError for what is no piece.
@@ -179,7 +192,11 @@ def assemble(serialized: SerializedPipelineState) -> tuple[PipelineRecord, tuple
         record = msgspec.msgpack.decode(pipeline[_HEAD:], type=PipelineRecord)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise DamagedInputError(f"pipeline: no serialized pipeline: {error}") from None
-    return record, tuple(_in_order(record, copies))
+    if not 0 <= record.modules <= len(serialized.shared):
+        raise DamagedInputError("pipeline: its record does not fit the pieces")
+    first = len(copies) - record.modules
+    modules = tuple(copy[0] for copy in copies[first:] if copy is not None)
+    return Assembled(record, tuple(_in_order(record, copies[:first])), modules)
 
 
 def _in_order(record: PipelineRecord, copies: list[tuple[bytes, bool] | None]) -> Iterator[tuple[bytes, bytes]]:
