@@ -16,6 +16,7 @@ from shaderkiln.compilers.pool import Limits
 from shaderkiln.descriptions.capture import Capture
 from shaderkiln.descriptions.pipeline import PipelineDescription
 from shaderkiln.errors import DamagedInputError, DriverError, InvalidArgumentError
+from shaderkiln.formats.mesa_cache import read, seal
 from shaderkiln.vulkan import Device, Pipeline, PipelineCache
 from shaderkiln.vulkan_registry import constants
 from shaderkiln.vulkan_registry.structures import ShaderModuleCreateInfo, ShaderModuleHandle
@@ -202,6 +203,30 @@ def test_compiling_happens_outside_of_the_lock(device: Device) -> None:
     compiled = sum(1 for pipeline in made if not pipeline.hit)
     assert compiled > 20
     assert hits > 3 * compiled
+
+
+@pytest.mark.spec("VC-06", "VC-13")
+@pytest.mark.parametrize("name", ["vkcube", "mpv", *(pytest.param(n, marks=pytest.mark.soak) for n in ("pygfx", "wgpu"))])
+def test_every_part_of_a_captures_cache_is_initial_data(device: Device, name: str) -> None:
+    """At every size at which an entry more fits, and just below it."""
+    cache = device.create_pipeline_cache()
+    for description in captured(name):
+        assert create(device, cache, description)
+    everything = cache.read()
+    checksum = len(seal(b""))
+    sizes = {end + checksum + change for end in read(everything, device.cache_layout).ends() for change in (-1, 0)}
+    counts = []
+    for size in sorted(sizes):
+        data, complete = cache.get_data(size)
+        assert complete == (size == len(everything))
+        assert len(data) <= size
+        taken = device.create_pipeline_cache(data)
+        assert taken.rejection is None
+        assert taken.entries() == cache.entries()[: len(taken.entries())]
+        counts.append(len(taken.entries()))
+        device.destroy_pipeline_cache(taken)
+    assert counts == sorted(counts)
+    assert set(counts) >= set(range(1, len(cache.entries()) + 1))
 
 
 @pytest.mark.spec("VC-04")

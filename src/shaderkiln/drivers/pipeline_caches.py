@@ -43,13 +43,13 @@ def cache_size(device: Device, cache: int) -> int:
 
 def read_cache(device: Device, cache: int, size: int) -> tuple[bytes, bool]:
     """What vkGetPipelineCacheData writes into a buffer of so many bytes, and whether that is all."""
-    # No more memory than the driver has data for, whatever was asked.
-    size = min(size, cache_size(device, cache) + (1 << 20))
+    # NVIDIA's driver writes past the end of a buffer that is too small for its next entry, so the memory has room for everything,
+    # whatever the driver is told. And no more than that, whatever is asked.
+    room = cache_size(device, cache) + (1 << 20)
+    size = min(size, room)
     written = ffi.new("size_t *", size)
-    data = bytearray(size)
-    # A buffer of no bytes still is a buffer, and needs an address that is not NULL.
-    memory = ffi.from_buffer(data) if size else ffi.new("uint8_t[1]")
-    result = device.commands.vkGetPipelineCacheData(device.handle, cache, written, memory)
+    data = bytearray(room)
+    result = device.commands.vkGetPipelineCacheData(device.handle, cache, written, ffi.from_buffer(data))
     if result != vk.VK_INCOMPLETE:
         check(result, "vkGetPipelineCacheData")
     return bytes(data[: min(written[0], size)]), result == vk.VK_SUCCESS

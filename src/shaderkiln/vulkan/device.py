@@ -382,18 +382,24 @@ class Device:
                 raise DriverError(f"the driver does not have {name}", code=_NO_FEATURE)
 
     def _make(self, cache: PipelineCache) -> None:
-        """Make the cache in the driver; empty where its initial data ends two processes."""
+        """Make the cache in the driver; empty where the driver refuses its initial data, or ends twice when it gets them."""
         with self._gate.shared():
             try:
                 cache._in(self._connected())
                 return
             except ProcessEndedError:
                 pass
+            except DriverError as error:
+                if not cache._saved:
+                    raise
+                cache._drop_data(str(error))
+                cache._in(self._connected())
+                return
         with self._gate.alone():
             try:
                 cache._in(self._connected())
-            except ProcessEndedError as error:
-                cache._drop_data(f"{error} when it was given the initial data")
+            except DriverError as error:
+                cache._drop_data(f"{error}, when it was given the initial data")
                 cache._in(self._connected())
 
     # -- creation

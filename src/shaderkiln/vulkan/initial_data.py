@@ -26,7 +26,7 @@ class Reason(StrEnum):
     UNSEALED = "unsealed"
     """It has no checksum, and one was required."""
     DRIVER = "driver"
-    """The driver's process ended when it used the data."""
+    """The driver refused the data, or its process ended when it used them."""
 
 
 @dataclass(frozen=True, slots=True)
