@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,19 +52,20 @@ class TextLowering:
 
     application = Application(ApplicationIdentity(), 1 << 22, ())
 
-    def pipeline_state(self, stream: PipelineStateStream) -> PipelineDescription:
-        assert stream.cs is not None
-        return _described(stream.cs)
-
-    def state_object(self, desc: StateObjectDesc, parents: Sequence[StateObjectDesc] = ()) -> tuple[PipelineDescription, ...]:
-        depth = len(parents)
-        return tuple(_described(library.bytecode + b" +" * depth) for library in desc.of(DxilLibrary))
+    def parts(
+        self, desc: PipelineStateStream | StateObjectDesc, parents: Sequence[StateObjectDesc] = ()
+    ) -> tuple[Callable[[bool], PipelineDescription], ...]:
+        if isinstance(desc, PipelineStateStream):
+            texts = [desc.cs or b""]
+        else:
+            texts = [library.bytecode + b" +" * len(parents) for library in desc.of(DxilLibrary)]
+        return tuple(partial(_described, text) for text in texts)
 
     def close(self) -> None:
         pass
 
 
-def _described(text: bytes) -> PipelineDescription:
+def _described(text: bytes, with_code: bool) -> PipelineDescription:
     code = text + b" " * (-len(text) % 4)
     # Workers remember what a handle stands for, so equal handles must mean equal shaders.
     module = ShaderModuleHandle(int.from_bytes(hashlib.sha256(code).digest()[:8], "little"))

@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from device_support import real_family
+from device_support import GAME, Bench, finished_psdb, real_family
 
 from shaderkiln.databases.sodb import StateObjectDatabase
+from shaderkiln.descriptions.direct3d12.lowering_shaders import ShaderTranslations
+from shaderkiln.descriptions.direct3d12.lowering_state_object import VulkanLowering
+from shaderkiln.direct3d12.statistics import ObjectSource
+from shaderkiln.sessions import FileSessionDesc, SessionFileFlags
 from shaderkiln.shaders.package import TranslatorPackages
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,3 +73,24 @@ def test_a_game_finds_everything_in_its_psdb_and_without_one_in_the_local_cache(
     assert first["objects"][0] == again["objects"][0] == results["FILE session"]["objects"][0]
     assert again["objects"][2] == 0
     assert [result["unsupported"] for result in results.values()] == [results["FILE session"]["unsupported"]] * 5
+
+
+@pytest.mark.driver
+def test_what_is_found_needs_no_translator(example: Any, tmp_path: Path) -> None:
+    import make_sodb
+
+    streams = [stream for _, stream in islice(make_sodb.pipeline_states(), 0, 60, 20)]
+    bench = Bench(tmp_path, real_family(), toy=False)
+    with bench.device(cache="builder") as builder:
+        made = [builder.create_pipeline_state(stream) for stream in streams]
+        path = finished_psdb(tmp_path / "game.psdb", builder, made, GAME.identity)
+    translations = ShaderTranslations()
+    device = bench.device(lowering=VulkanLowering(GAME.identity, translations))
+    session = device.create_shader_cache_session1(FileSessionDesc(path, SessionFileFlags.READ_ONLY))
+    for stream in streams:
+        created = device.create_pipeline_state(stream.with_psdb(session))
+        assert created.source is created.recreate() is ObjectSource.EXPLICIT_PSDB
+    assert translations.translator._process is None
+    assert device.create_pipeline_state(streams[0]).source is ObjectSource.COMPILED
+    assert translations.translator._process is not None
+    bench.close()

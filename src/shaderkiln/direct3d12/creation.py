@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
 from shaderkiln.compilers.plugin import OBJECT_VERSION, FamilyCompiler
 from shaderkiln.compilers.pool import Death, Result
-from shaderkiln.compilers.value_keys import object_code_values
+from shaderkiln.compilers.value_keys import PIPELINE_BINARY, object_code_values
 from shaderkiln.compilers.verdicts import death_text, is_doubt
 from shaderkiln.descriptions.direct3d12.lowering_state_object import part_key
 from shaderkiln.descriptions.pipeline import PipelineDescription, UnsupportedPipelineError, has_shaders
@@ -44,17 +43,42 @@ class DriverCrashError(DriverError):
     default_code = "DXGI_ERROR_DRIVER_INTERNAL_ERROR"
 
 
-@dataclass(frozen=True, slots=True)
 class Part:
-    """One pipeline of an object, under the key that its group has."""
+    """One pipeline of an object, under the key that its group has.
 
-    key: ObjectKey
-    description: PipelineDescription
+    It is described when it is asked for: what is found needs no translated shaders where the driver does not.
+    """
+
+    __slots__ = ("_description", "_lower", "key")
+
+    def __init__(self, key: ObjectKey, description: PipelineDescription | Callable[[bool], PipelineDescription]) -> None:
+        """``description``, or what gives it with code or without (``VulkanLowering.parts``)."""
+        self.key = key
+        self._description: PipelineDescription | None = None
+        self._lower: Callable[[bool], PipelineDescription]
+        if isinstance(description, PipelineDescription):
+            ready = self._description = description
+            self._lower = lambda with_code: ready
+        else:
+            self._lower = description
+
+    @property
+    def description(self) -> PipelineDescription:
+        """With the shaders. Raises as ``Lowering.parts`` says."""
+        if self._description is None:
+            self._description = self._lower(True)
+        return self._description
+
+    def for_loading(self, object_code_form: str) -> PipelineDescription:
+        """What the driver needs beside object code: binaries take the place of shaders, a pipeline cache is found by them."""
+        if self._description is not None or object_code_form != PIPELINE_BINARY:
+            return self.description
+        return self._lower(False)
 
 
-def parts_of(object_key: ObjectKey, descriptions: tuple[PipelineDescription, ...]) -> tuple[Part, ...]:
-    """The parts of an object with their keys: the object's own for the first one, then digests of it and the part's number."""
-    return tuple(Part(part_key(object_key, number), description) for number, description in enumerate(descriptions))
+def parts_of(object_key: ObjectKey, lowered: Sequence[Callable[[bool], PipelineDescription]]) -> tuple[Part, ...]:
+    """The parts of an object with their keys (``part_key``)."""
+    return tuple(Part(part_key(object_key, number), lower) for number, lower in enumerate(lowered))
 
 
 def combined(sources: Iterable[ObjectSource]) -> ObjectSource:
@@ -94,8 +118,8 @@ class ObjectCreator:
 
         Raises UnsupportedPipelineError for what the adapter cannot do, DriverCrashError, DriverError with the driver's own code.
         """
-        self._check(part)
         if not self.stores_object_code:
+            self._check(part)
             self._compile(part)
             return ObjectSource.UNKNOWN
         if psdb is not None and self._try(part, psdb) is _Answer.HIT:
@@ -104,6 +128,7 @@ class ObjectCreator:
         answer = _Answer.MISS if local is None else self._try(part, local)
         if answer is _Answer.HIT:
             return ObjectSource.LOCAL_CACHE
+        self._check(part)
         values = object_code_values(self._compiler.identity.object_code_form, part.key, self._compile(part).values)
         if local is not None:
             self._keep(part, values, local, replace=answer is _Answer.REFUSED)
@@ -144,7 +169,7 @@ class ObjectCreator:
         stored, answer = self._look_up(part, session)
         name = type(session).__name__
         if stored is None:
-            self._debug.write(Severity.INFO, "object-miss", f"{name}: no object {part.key.hex()} ({part.description.name})")
+            self._debug.write(Severity.INFO, "object-miss", f"{name}: no object {part.key.hex()}")
             return answer
         return _Answer.HIT if self.load(part, stored, name) else _Answer.REFUSED
 
@@ -166,13 +191,14 @@ class ObjectCreator:
         return False
 
     def _recreate(self, part: Part, stored: StoredObject) -> Result:
-        pipeline = part.description.create_info
+        description = part.for_loading(self._compiler.identity.object_code_form)
+        pipeline = description.create_info
         if not stored.values:
             # Without shaders of its own it has no object code: that none comes of it again is all that can be found out.
             if has_shaders(pipeline):
                 return Recreated(0, False, "VK_PIPELINE_COMPILE_REQUIRED", 0.0)
-            return self._driver.ask(part.description, part.key, lambda request: Compile(request, pipeline))
-        return self._driver.ask(part.description, part.key, lambda request: Recreate(request, pipeline, stored.values))
+            return self._driver.ask(description, part.key, lambda request: Compile(request, pipeline))
+        return self._driver.ask(description, part.key, lambda request: Recreate(request, pipeline, stored.values))
 
     def _compile(self, part: Part) -> Compiled:
         if part.key in self._fatal:

@@ -72,10 +72,13 @@ class Lowering(Protocol):
     application: Application
     """API version and code-changing features of every pipeline that it makes."""
 
-    def pipeline_state(self, stream: PipelineStateStream) -> PipelineDescription: ...
+    def parts(
+        self, desc: PipelineStateStream | StateObjectDesc, parents: Sequence[StateObjectDesc] = ()
+    ) -> tuple[Callable[[bool], PipelineDescription], ...]:
+        """For each pipeline of an object, in the order of ``part_key``, what gives it with shaders (True) or without their code.
 
-    def state_object(self, desc: StateObjectDesc, parents: Sequence[StateObjectDesc] = ()) -> tuple[PipelineDescription, ...]:
-        """The pipelines of a state object, in the order of ``part_key``; ``parents`` are what an addition grows, nearest first."""
+        ``parents`` are what an addition grows, nearest first.
+        """
 
     def close(self) -> None: ...
 
@@ -328,14 +331,14 @@ class Device:
     # For objects
 
     def _pipeline_state_parts(self, stream: PipelineStateStream, key: ObjectKey) -> tuple[Part, ...]:
-        return parts_of(key, (self._lowering.pipeline_state(stream),))
+        return parts_of(key, self._lowering.parts(stream))
 
     def _state_object_parts(self, desc: StateObjectDesc, key: ObjectKey, base: StateObject | None) -> tuple[Part, ...]:
         parents = []
         while base is not None:
             parents.append(base.desc)
             base = base.base
-        return parts_of(key, self._lowering.state_object(desc, tuple(parents)))
+        return parts_of(key, self._lowering.parts(desc, tuple(parents)))
 
     def _create_parts(self, parts: tuple[Part, ...], session: ShaderCacheSession | None) -> ObjectSource:
         source = ObjectSource.DEFAULT_PSDB if session is None else ObjectSource.EXPLICIT_PSDB

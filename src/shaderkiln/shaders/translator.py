@@ -132,8 +132,12 @@ class Translator:
 
     @property
     def has_arrays(self) -> bool:
-        """Whether a binding may have more than one descriptor (``binding_layout(arrays=…)``)."""
-        return self.version >= _ARRAYS_FROM
+        """Whether a binding may have more than one descriptor (``binding_layout(arrays=…)``).
+
+        Starts the process only where the package does not say its version.
+        """
+        said = re.split("[+~-]", self.package.version)[0] if self._hello is None else self._hello.version
+        return (library_version(said) or self.version) >= _ARRAYS_FROM
 
     def translate_shader(
         self, code: bytes, layout: BindingLayout | None = None, options: TargetOptions | None = None

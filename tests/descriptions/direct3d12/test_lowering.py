@@ -697,4 +697,6 @@ def test_tessellation_and_geometry_stages(translations: ShaderTranslations) -> N
     assert [stage.stage for stage in info.stages] == [0x1, 0x2, 0x4, 0x8]
     assert info.tessellation_state.patch_control_points == 3
     assert info.input_assembly_state.topology == 10
+    bare: Any = lower_pipeline_state(stream, translations, with_code=False).create_info
+    assert bare == replace(info, stages=tuple(replace(stage, module=None) for stage in info.stages))
     assert TOPOLOGY not in info.dynamic_state.dynamic_states

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,6 +41,8 @@ from shaderkiln.descriptions.pipeline import UnsupportedPipelineError
 from shaderkiln.errors import DamagedInputError, InvalidArgumentError, NotFoundError
 from shaderkiln.formats import dxbc
 from shaderkiln.keys import ObjectKey
+from shaderkiln.shaders.package import TranslatorPackages
+from shaderkiln.shaders.translator import Translator
 from shaderkiln.vulkan_registry import structures as vk
 
 KEY = ObjectKey(b"k" * 32)
@@ -287,11 +290,60 @@ def test_the_devices_lowering_gives_the_parts_in_order() -> None:
     try:
         builder = spirv_programs()
         builder.generic_program("Alpha", ["Fill"])
-        one, other = lowering.state_object(builder.build())
+        one, other = (lower(True) for lower in lowering.parts(builder.build()))
         assert (one.name, other.name) == ("Alpha", "Zeta")
         assert one.create_info == other.create_info
         stream = PipelineStateStream(cs=example.read("spirv/c1_fill.cs.spv"))
-        assert lowering.pipeline_state(stream).create_info == one.create_info
-        assert lowering.pipeline_state(replace(stream, node_mask=1)) == lowering.pipeline_state(stream)
+        (lower,), (same,) = lowering.parts(stream), lowering.parts(replace(stream, node_mask=1))
+        assert lower(True).create_info == one.create_info
+        assert same(True) == lower(True)
     finally:
         lowering.close()
+
+
+def without_modules(info: Any) -> Any:
+    if isinstance(info, vk.ComputePipelineCreateInfo):
+        return replace(info, stage=replace(info.stage, module=None))
+    return replace(info, stages=tuple(replace(stage, module=None) for stage in info.stages))
+
+
+def is_module(handle: Any) -> bool:
+    return isinstance(handle, vk.ShaderModuleHandle)
+
+
+@pytest.mark.driver
+def test_without_code_everything_but_the_shader_modules_is_the_same() -> None:
+    try:
+        lowering = VulkanLowering(translations=ShaderTranslations(Translator()))
+    except NotFoundError as error:
+        pytest.skip(f"no translator of shaders here: {error}")
+    streams = [stream for _, stream in example.pipeline_states()]
+    descs = [with_collections(desc, OBJECTS.__getitem__) for desc in OBJECTS.values()]
+    compared = 0
+    for desc in (*streams[::5], *descs):
+        for lower in lowering.parts(desc):
+            try:
+                whole = lower(True)
+            except UnsupportedPipelineError:
+                continue
+            bare = lower(False)
+            assert bare.create_info == without_modules(whole.create_info)
+            assert bare.objects == {h: s for h, s in whole.objects.items() if not is_module(h)}
+            assert (bare.name, bare.kind) == (whole.name, whole.kind)
+            compared += 1
+    lowering.close()
+    assert compared > 50
+
+
+def test_without_code_no_translator_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    try:
+        TranslatorPackages().best()
+    except NotFoundError:
+        pass
+    else:
+        pytest.skip("the system has a translator of its own")
+    (lower,) = VulkanLowering().parts(next(stream for _, stream in example.pipeline_states()))
+    with pytest.raises(NotFoundError, match="translator"):
+        lower(True)
+    assert lower(False).kind == "graphics"

@@ -52,6 +52,8 @@ _OUTPUT_VERTICES = 26
 _GAP = " gap"
 """A name that no semantic can have: the translator leaves its components out, and crashes on an element without a name."""
 _LAST_STAGES = ("gs", "ds", "vs")
+_DECIDING_STAGES = ("hs", "ds", "gs", "ms")
+"""What these shaders put out decides the input assembly, and whether lines are drawn."""
 
 
 def direct3d12_application(identity: ApplicationIdentity | None = None) -> Application:
@@ -70,19 +72,26 @@ def lower_pipeline_state(
     name: str = "",
     *,
     entry_points: dict[str, str] | None = None,
+    with_code: bool = True,
 ) -> PipelineDescription:
     """The Vulkan pipeline of a pipeline state that ``validation.validate`` takes.
 
-    ``entry_points`` names the entry point of stages whose SPIR-V has several. Raises UnsupportedPipelineError; DamagedInputError
-    for shaders or root signatures that are damaged; InvalidArgumentError for what Direct3D 12 would refuse: no root signature, a
-    shader of another stage, an input layout without what the vertex shader reads; NotFoundError without a translator package.
+    ``entry_points`` names the entry point of stages whose SPIR-V has several. Without ``with_code`` the stages have no shader
+    modules, and only those shaders are translated that decide a state as well; all else is the same.
+
+    Raises UnsupportedPipelineError; DamagedInputError for shaders or root signatures that are damaged; InvalidArgumentError for
+    what Direct3D 12 would refuse: no root signature, a shader of another stage, an input layout without what the vertex shader
+    reads; NotFoundError without a translator package. Without ``with_code`` it finds less of that.
     """
-    return _Lowering(stream.with_defaults(), translations, entry_points or {}).description(name)
+    return _Lowering(stream.with_defaults(), translations, entry_points or {}, with_code).description(name)
 
 
 class _Lowering:
-    def __init__(self, full: PipelineStateStream, translations: ShaderTranslations, entry_points: dict[str, str]) -> None:
+    def __init__(
+        self, full: PipelineStateStream, translations: ShaderTranslations, entry_points: dict[str, str], with_code: bool
+    ) -> None:
         self.full = full
+        self.with_code = with_code
         self.translations = translations
         self.entry_points = entry_points
         self.objects = Objects()
@@ -115,7 +124,7 @@ class _Lowering:
             if direct3d:
                 raise InvalidArgumentError("root_signature: neither the pipeline state nor a shader has one")
             return None
-        return self.translations.root(blob, has_direct3d_shaders=direct3d)
+        return self.translations.root(blob, has_direct3d_shaders=direct3d, translates=self.with_code)
 
     def _shaders(self, root: RootLayout | None, samples: int) -> dict[str, LoweredShader]:
         found: dict[str, LoweredShader] = {}
@@ -126,9 +135,12 @@ class _Lowering:
                 dual_source_blending=stage == "ps" and state.is_dual_source(self.full),
                 rasterizer_sample_count=samples if stage == "ps" else 1,
             )
-            made = self.translations.shader(
-                stage, code, root, options, output if stage == last else StreamOutput(), self.entry_points.get(stage)
-            )
+            entry_point = self.entry_points.get(stage)
+            if self.with_code or stage in _DECIDING_STAGES:
+                captured = output if stage == last else StreamOutput()
+                made = self.translations.shader(stage, code, root, options, captured, entry_point)
+            else:
+                made = self.translations.form_of(stage, code, entry_point)
             if isinstance(made, NotTranslatable):
                 self.reasons.add(stage, f"{stage}: not translatable here: {made.reason}", where=f"shader {stage}")
             else:
@@ -183,7 +195,9 @@ class _Lowering:
         return declared_layout(self.objects, [(bit, s.entry) for bit, s in ready.items()], self.reasons)
 
     def _stage(self, stage: str, shader: LoweredShader) -> vk.PipelineShaderStageCreateInfo:
-        module = self.objects.add(vk.ShaderModuleHandle, vk.ShaderModuleCreateInfo(0, shader.spirv))
+        module = None
+        if self.with_code:
+            module = self.objects.add(vk.ShaderModuleHandle, vk.ShaderModuleCreateInfo(0, shader.spirv))
         return vk.PipelineShaderStageCreateInfo(0, STAGES[stage], module, shader.entry.name)
 
     # -- graphics

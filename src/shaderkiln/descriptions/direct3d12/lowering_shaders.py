@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import TracebackType
 
 from shaderkiln.descriptions.direct3d12.binding_layout import binding_layout
 from shaderkiln.descriptions.direct3d12.lowering_layout import RootLayout
 from shaderkiln.descriptions.requirements_spirv import EXECUTION_MODELS
-from shaderkiln.errors import DamagedInputError, InvalidArgumentError
+from shaderkiln.errors import DamagedInputError, InvalidArgumentError, NotFoundError
 from shaderkiln.formats import dxbc, root_signature
 from shaderkiln.formats.spirv import EntryPoint
 from shaderkiln.shaders.messages import StreamOutputElement, TargetOptions
@@ -47,6 +49,7 @@ class LoweredShader:
     """A shader of a pipeline as SPIR-V."""
 
     spirv: bytes
+    """Empty for one that was not translated because its form decides nothing else of the pipeline."""
     entry: EntryPoint
     was_spirv: bool
 
@@ -54,7 +57,8 @@ class LoweredShader:
 class ShaderTranslations:
     """Translates with one translator process, which is started at the first shader that is no SPIR-V.
 
-    A context manager. Everything that it does is decided by its arguments, so it may serve any number of pipelines.
+    A context manager. Everything that it does is decided by its arguments, so it may serve any number of pipelines, and several
+    threads.
     """
 
     def __init__(self, translator: Translator | None = None) -> None:
@@ -63,12 +67,14 @@ class ShaderTranslations:
         self._kept: OrderedDict[bytes, Translation | NotTranslatable] = OrderedDict()
         self._bytes = 0
         self._roots: OrderedDict[bytes, RootLayout] = OrderedDict()
+        self._lock = threading.Lock()
 
     def close(self) -> None:
         """Ends the translator's process if it was started here."""
-        if self._own is not None:
-            self._own.close()
-            self._own = None
+        with self._lock:
+            own, self._own = self._own, None
+        if own is not None:
+            own.close()
 
     def __enter__(self) -> ShaderTranslations:
         return self
@@ -81,21 +87,42 @@ class ShaderTranslations:
         """Raises NotFoundError where there is no translator package."""
         if self._given is not None:
             return self._given
-        if self._own is None:
-            self._own = Translator()
-        return self._own
+        with self._lock:
+            if self._own is None:
+                self._own = Translator()
+            return self._own
 
-    def root(self, blob: bytes, *, has_direct3d_shaders: bool) -> RootLayout:
-        """A root signature with its layout. Raises DamagedInputError, InvalidArgumentError for a local root signature."""
-        arrays = self.translator.has_arrays if has_direct3d_shaders else True
+    def root(self, blob: bytes, *, has_direct3d_shaders: bool, translates: bool = True) -> RootLayout:
+        """A root signature with its layout; ``translates``: there are shaders to be translated for it.
+
+        Raises DamagedInputError, InvalidArgumentError for a local root signature.
+        """
+        arrays = self._has_arrays(translates) if has_direct3d_shaders else True
         key = hashlib.sha256(blob).digest() + bytes((arrays,))
-        found = self._roots.get(key)
+        with self._lock:
+            found = self._roots.get(key)
         if found is None:
             signature = root_signature.parse(blob)
-            found = self._roots[key] = RootLayout(signature, binding_layout(signature, arrays=arrays))
-            if len(self._roots) > 256:
-                self._roots.popitem(last=False)
+            found = RootLayout(signature, binding_layout(signature, arrays=arrays))
+            with self._lock:
+                self._roots[key] = found
+                if len(self._roots) > 256:
+                    self._roots.popitem(last=False)
         return found
+
+    def _has_arrays(self, translates: bool) -> bool:
+        try:
+            return self.translator.has_arrays
+        except NotFoundError:
+            if translates:
+                raise
+            return True  # as every translator of today
+
+    def form_of(self, stage: str, code: bytes, entry_point: str | None = None) -> LoweredShader | NotTranslatable:
+        """A shader without its code, where all else is known without translating it. Raises as ``shader``."""
+        if not dxbc.is_container(code):
+            return self.shader(stage, code, None, TargetOptions(), StreamOutput(), entry_point)
+        return LoweredShader(b"", _untranslated(EXECUTION_MODELS[STAGES[stage]][0]), False)
 
     def shader(
         self,
@@ -127,16 +154,14 @@ class ShaderTranslations:
     ) -> Translation | NotTranslatable:
         if not dxbc.is_container(code):
             key = hashlib.sha256(code).digest()
-            if (kept := self._kept.get(key)) is not None:
-                self._kept.move_to_end(key)
+            if (kept := self._kept_one(key)) is not None:
                 return kept
             made = accept_spirv(code)
         else:
             layout = None if root is None else root.bindings
             parts = repr((stage, layout, options, stream_output)).encode()
             key = hashlib.sha256(hashlib.sha256(code).digest() + parts).digest()
-            if (kept := self._kept.get(key)) is not None:
-                self._kept.move_to_end(key)
+            if (kept := self._kept_one(key)) is not None:
                 return kept
             program = dxbc.parse(code).program
             if program is not None and program.kind is not KINDS[stage]:
@@ -148,11 +173,27 @@ class ShaderTranslations:
         self._keep(key, made)
         return made
 
+    def _kept_one(self, key: bytes) -> Translation | NotTranslatable | None:
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None:
+                self._kept.move_to_end(key)
+            return kept
+
     def _keep(self, key: bytes, made: Translation | NotTranslatable) -> None:
-        self._kept[key] = made
-        self._bytes += _size(made)
-        while self._bytes > KEPT_BYTES and len(self._kept) > 1:
-            self._bytes -= _size(self._kept.popitem(last=False)[1])
+        with self._lock:
+            if key not in self._kept:  # another thread may have translated it meanwhile
+                self._kept[key] = made
+                self._bytes += _size(made)
+            while self._bytes > KEPT_BYTES and len(self._kept) > 1:
+                self._bytes -= _size(self._kept.popitem(last=False)[1])
+
+
+@cache
+def _untranslated(execution_model: int) -> EntryPoint:
+    """What is said of an entry point where nothing depends on it."""
+    name = TargetOptions().entry_point
+    return EntryPoint(execution_model, name, (), {}, (), frozenset(), frozenset(), False, False, (), (), 0, ())
 
 
 def _size(made: Translation | NotTranslatable) -> int:

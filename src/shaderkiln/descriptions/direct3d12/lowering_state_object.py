@@ -18,10 +18,10 @@ shaders that are no library can be translated, or SPIR-V.
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import msgspec
 
@@ -77,6 +77,16 @@ _STAGE_OF_KIND = {kind: stage for stage, kind in KINDS.items()}
 _UNTRANSLATED = "not translatable here: a DXIL library; shaders of libraries cannot be translated, SPIR-V is taken as it is"
 
 
+class LowerPart(Protocol):
+    """Makes the description of a part under a name, ``with_code`` or without it as ``lower_pipeline_state`` says."""
+
+    def __call__(self, made: ShaderTranslations, name: str, with_code: bool = True) -> PipelineDescription: ...
+
+
+Lower = Callable[[bool], PipelineDescription]
+"""The same for a device: with code or without."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One Vulkan pipeline of a pipeline state or state object."""
@@ -86,7 +96,7 @@ class Part:
     kind: PipelineKind
     object_key: ObjectKey
     """The key of its group."""
-    lower: Callable[[ShaderTranslations, str], PipelineDescription]
+    lower: LowerPart
     """Its description under a name. Raises as ``lower_pipeline_state`` does."""
 
 
@@ -99,7 +109,11 @@ def part_key(object_key: ObjectKey, number: int) -> ObjectKey:
 
 def pipeline_state_parts(stream: PipelineStateStream, object_key: ObjectKey) -> tuple[Part, ...]:
     """The one part of a pipeline state."""
-    return (Part("", kind_of(stream), object_key, lambda made, name: lower_pipeline_state(stream, made, name)),)
+
+    def lower(made: ShaderTranslations, name: str, with_code: bool = True) -> PipelineDescription:
+        return lower_pipeline_state(stream, made, name, with_code=with_code)
+
+    return (Part("", kind_of(stream), object_key, lower),)
 
 
 def state_object_parts(
@@ -111,9 +125,9 @@ def state_object_parts(
     """
     family = (desc, *parents)
     exports = _merged(exports_of(member) for member in family)
-    found: list[tuple[str, PipelineKind, Callable[[ShaderTranslations, str], PipelineDescription]]] = []
+    found: list[tuple[str, PipelineKind, LowerPart]] = []
     if _has_rays(desc, family, exports):
-        found.append(("", "raytracing", lambda made, name: _RayTracing(family, exports, made).description(name)))
+        found.append(("", "raytracing", partial(_lower_rays, family, exports)))
     for program in sorted(desc.of(GenericProgram), key=lambda program: program.program_name):
         found.append(_program(family, exports, program))
     for graph in sorted(desc.of(WorkGraph), key=lambda graph: graph.program_name):
@@ -151,23 +165,22 @@ class VulkanLowering:
     def __init__(self, identity: ApplicationIdentity | None = None, translations: ShaderTranslations | None = None) -> None:
         self.application: Application = direct3d12_application(identity)
         self._translations = translations or ShaderTranslations()
-        self._lock = threading.Lock()
 
-    def pipeline_state(self, stream: PipelineStateStream) -> PipelineDescription:
-        """The pipeline of a pipeline state. Raises as ``lower_pipeline_state``."""
-        with self._lock:
-            return lower_pipeline_state(stream, self._translations)
+    def parts(self, desc: PipelineStateStream | StateObjectDesc, parents: Sequence[StateObjectDesc] = ()) -> tuple[Lower, ...]:
+        """What gives the pipelines, in the order of ``part_key``.
 
-    def state_object(self, desc: StateObjectDesc, parents: Sequence[StateObjectDesc] = ()) -> tuple[PipelineDescription, ...]:
-        """The pipelines of a state object, as ``state_object_parts`` orders them. Raises as it and ``lower_pipeline_state``."""
-        with self._lock:
-            parts = state_object_parts(desc, ObjectKey(bytes(32)), parents)
-            return tuple(part.lower(self._translations, part.name) for part in parts)
+        Raises as ``state_object_parts``, and what it gives as ``lower_pipeline_state``.
+        """
+        key = ObjectKey(bytes(32))
+        if isinstance(desc, PipelineStateStream):
+            parts = pipeline_state_parts(desc, key)
+        else:
+            parts = state_object_parts(desc, key, parents)
+        return tuple(partial(part.lower, self._translations, part.name) for part in parts)
 
     def close(self) -> None:
         """Ends the translator's process."""
-        with self._lock:
-            self._translations.close()
+        self._translations.close()
 
 
 # Exports
@@ -283,7 +296,7 @@ def _tree(family: Sequence[StateObjectDesc]) -> Iterator[StateObjectDesc]:
 
 def _program(
     family: Sequence[StateObjectDesc], exports: Mapping[str, Export], program: GenericProgram
-) -> tuple[str, PipelineKind, Callable[[ShaderTranslations, str], PipelineDescription]]:
+) -> tuple[str, PipelineKind, LowerPart]:
     states = family[0].states_of(program)
     shaders: dict[str, bytes] = {}
     entry_points: dict[str, str] = {}
@@ -305,14 +318,14 @@ def _program(
     root = root_signature_for(tuple(_tree(family)), (program.program_name, *program.exports))
     stream = msgspec.structs.replace(states, root_signature=root, **shaders)
 
-    def lower(made: ShaderTranslations, name: str) -> PipelineDescription:
+    def lower(made: ShaderTranslations, name: str, with_code: bool = True) -> PipelineDescription:
         reasons.check()
-        return lower_pipeline_state(stream, made, name, entry_points=entry_points)
+        return lower_pipeline_state(stream, made, name, entry_points=entry_points, with_code=with_code)
 
     return program.program_name, kind_of(stream), lower
 
 
-def _refuse_work_graph(graph: WorkGraph, _translations: ShaderTranslations, _name: str) -> PipelineDescription:
+def _refuse_work_graph(graph: WorkGraph, made: ShaderTranslations, name: str, with_code: bool = True) -> PipelineDescription:
     reasons = Reasons()
     reasons.add("work_graph", f"work graph {graph.program_name!r}: Vulkan has no work graphs")
     reasons.check()
@@ -330,12 +343,27 @@ def _has_rays(desc: StateObjectDesc, family: Sequence[StateObjectDesc], exports:
     return bool(desc.of(HitGroup)) or any(export.stage in ("ray", "library") for export in exports.values())
 
 
+def _lower_rays(
+    family: Sequence[StateObjectDesc],
+    exports: Mapping[str, Export],
+    made: ShaderTranslations,
+    name: str,
+    with_code: bool = True,
+) -> PipelineDescription:
+    return _RayTracing(family, exports, made, with_code).description(name)
+
+
 class _RayTracing:
     """All that a ray tracing pipeline or a collection has, gathered from its collections and from what it adds to."""
 
     def __init__(
-        self, family: Sequence[StateObjectDesc], exports: Mapping[str, Export], translations: ShaderTranslations
+        self,
+        family: Sequence[StateObjectDesc],
+        exports: Mapping[str, Export],
+        translations: ShaderTranslations,
+        with_code: bool,
     ) -> None:
+        self.with_code = with_code
         self.family = family
         self.exports = exports
         self.translations = translations
@@ -372,7 +400,7 @@ class _RayTracing:
         return PipelineDescription(name, "raytracing", info, self.objects.found)
 
     def _stage(self, export: Export) -> vk.PipelineShaderStageCreateInfo:
-        module = self.objects.add(vk.ShaderModuleHandle, vk.ShaderModuleCreateInfo(0, export.code))
+        module = self.objects.add(vk.ShaderModuleHandle, vk.ShaderModuleCreateInfo(0, export.code)) if self.with_code else None
         return vk.PipelineShaderStageCreateInfo(0, export.ray_stage, module, export.entry_point or "main")
 
     def _groups(self, rays: Sequence[Export], indices: Mapping[str, int]) -> tuple[vk.RayTracingShaderGroupCreateInfoKHR, ...]:
