@@ -21,11 +21,11 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-import shaderkiln.vulkan as vk  # noqa: E402
-from shaderkiln.compilers.plugin import open_family  # noqa: E402
-from shaderkiln.compilers.verdicts import is_doubt  # noqa: E402
-from shaderkiln.descriptions.capture import Capture  # noqa: E402
-from shaderkiln.descriptions.pipeline import PipelineDescription  # noqa: E402
+import shaderkiln.vulkan as vk
+from shaderkiln.compilers.plugin import open_family
+from shaderkiln.compilers.verdicts import is_doubt
+from shaderkiln.descriptions.capture import Capture
+from shaderkiln.descriptions.pipeline import PipelineDescription
 
 FAIL_ON_COMPILE_REQUIRED = 0x100
 
