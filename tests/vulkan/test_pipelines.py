@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from driver_support import BUFFER_LAYOUT, MULTIPLY, SET
 from vulkan_support import CAPTURES, FORBIDDEN, HERE, OBJECTS, compute_pipeline, create_all, graphics_pipeline, opened
 
+import shaderkiln.vulkan as vk
 from shaderkiln.compilers.pool import Limits
 from shaderkiln.descriptions.capture import Capture
 from shaderkiln.descriptions.pipeline import PipelineDescription
@@ -257,6 +260,22 @@ def test_a_cache_outlives_its_process(device: Device) -> None:
     assert all(pipeline.hit for pipeline in create_all(device, cache))
     assert device.restarts == starts + 1
     assert cache.rejection is None
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def test_a_device_that_nobody_holds_any_more_ends_its_process() -> None:
+    with opened(*HERE[0]) as device:
+        files = open_files()
+    device = vk.open_device(HERE[0][0], package=HERE[0][1])
+    assert all(create_all(device, device.create_pipeline_cache()))
+    service = device._process._service
+    del device
+    gc.collect()
+    assert service.finished.wait(10)
+    assert open_files() < files
 
 
 def test_pipelines_in_hand_are_made_again(device: Device) -> None:

@@ -502,7 +502,8 @@ class Device:
         finally:
             if future is None:
                 self._slots.release()
-        future.add_done_callback(lambda _: self._slots.release())
+        slots = self._slots  # the callback must not keep the device alive
+        future.add_done_callback(lambda _: slots.release())
         return future
 
     def _create_alone(self, cache: PipelineCache | None, description: PipelineDescription) -> Pipeline:

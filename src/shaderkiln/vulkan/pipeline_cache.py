@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, overload
 
 from shaderkiln.drivers.protocol import CacheRead, CreateCache, DestroyCache, ReadCache
-from shaderkiln.errors import AllocationError, InvalidArgumentError, UnsupportedError
+from shaderkiln.errors import AllocationError, DriverError, InvalidArgumentError, UnsupportedError
 from shaderkiln.formats import mesa_cache
 from shaderkiln.formats.mesa_cache import Entry, Layout
 from shaderkiln.formats.vk_cache import HEADER_SIZE, CacheHeader, CacheRejectedError, read_header
@@ -154,7 +155,8 @@ class PipelineCache:
             self._unsaved += pipelines
             save = not pipelines or self._unsaved > SAVED_AT_LEAST + self._pipelines_saved // 4
         if save and self.callbacks is None:
-            self._driver_read(None)
+            with suppress(DriverError):  # nothing was asked for
+                self._driver_read(None)
 
     def _account(self) -> None:
         """Ask the callbacks for what has been added. Raises AllocationError after what they refuse has been taken out again.
