@@ -45,7 +45,7 @@ from shaderkiln.descriptions.pipeline import (
     has_shaders,
 )
 from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Inspect, Inspected, Open, Opened
-from shaderkiln.errors import CacheCorruptError, DriverError, ShaderkilnError
+from shaderkiln.errors import CacheCorruptError, DriverError, InvalidArgumentError, ShaderkilnError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.keys import Group, ObjectKey, ValueKey, ValueType
 
@@ -337,8 +337,10 @@ class CompileJob:
             return None
         try:
             unmet = self._compiler.check(description)
-        except ShaderkilnError as error:
-            self._report(Verdict(name, kind, Outcome.FAILED, key.hex(), error.code, str(error)), cost)
+        except Exception as error:
+            # A plugin's check is somebody else's code: what it raises is this pipeline's failure.
+            code = error.code if isinstance(error, ShaderkilnError) else "E_FAIL"
+            self._report(Verdict(name, kind, Outcome.FAILED, key.hex(), code, str(error) or type(error).__name__), cost)
             return None
         if unmet and (self._options.strict or not all(map(is_doubt, unmet))):
             self._report(unsupported(name, kind, key, unmet), cost)
@@ -383,7 +385,10 @@ class CompileJob:
         if not result.values and planned.has_shaders:
             return Verdict(name, kind, Outcome.FAILED, key.hex(), "E_FAIL", "the driver gave no object code for it")
         values = object_code_values(self._compiler.identity.object_code_form, key, result.values)
-        builder.add(Group(key, planned.version, tuple(value.key for value in values), kind, name), values)
+        try:
+            builder.add(Group(key, planned.version, tuple(value.key for value in values), kind, name), values)
+        except InvalidArgumentError as error:
+            return Verdict(name, kind, Outcome.FAILED, key.hex(), error.code, f"unfit object code: {error}")
         return Verdict(
             name, kind, Outcome.COMPILED, key.hex(), values=tuple(value.key.hex() for value in values),
             bytes=sum(len(value.data) for value in values), seconds=result.seconds,
