@@ -22,7 +22,7 @@ from shaderkiln.errors import (
     ShaderkilnError,
 )
 from shaderkiln.identity import ApplicationIdentity
-from shaderkiln.keys import ValueType
+from shaderkiln.keys import ObjectKey, ValueType
 from shaderkiln.sessions import (
     CacheFileDesc,
     CacheValueTypeFlags,
@@ -33,6 +33,7 @@ from shaderkiln.sessions import (
     SessionRegisteredFlags,
     ShaderCacheSupportFlags,
     StoreFlags,
+    ValueRequest,
     create_shader_cache_session1,
 )
 from shaderkiln.sessions.descs import SESSION_SUPPORT
@@ -291,6 +292,29 @@ def test_sessions_of_an_old_file_after_a_reset_elsewhere(tmp_path: Path) -> None
         assert other.find(b"key") == {0: b"of the other adapter"}
         with file(path, SessionFileFlags.READ_ONLY, env=environment(compiler=other_adapter)) as session:
             assert session.find_value(b"key") == b"of the other adapter"
+
+
+@pytest.mark.parametrize("flags", [SessionFileFlags.NONE, SessionFileFlags.READ_ONLY])
+def test_an_idle_reader_does_not_keep_the_journal_from_starting_anew(tmp_path: Path, flags: SessionFileFlags) -> None:
+    path = tmp_path / "a.psdb"
+    with file(path) as writer:
+        writer.store_value1(b"key", [(ValueType.OBJECT_CODE, b"code"), (ValueType.METADATA, b"data")])
+        with file(path, flags) as reader:
+            for ask in (
+                lambda: reader.find_value(b"key"),
+                lambda: reader.find_value(b"key"),  # where it is, is known by now
+                lambda: reader.find_value1(b"key", [ValueRequest(ValueType.OBJECT_CODE), ValueRequest(ValueType.METADATA)]),
+                lambda: reader.exists(b"key"),
+                lambda: reader.find_group(ObjectKey(bytes(32))),
+                lambda: reader.maximum_size_bytes,
+            ):
+                ask()
+                overwrite(writer, b"other", os.urandom(5000))
+                journal = apsw.Connection(str(path))
+                assert journal.execute("SELECT count(*) FROM entries").get == 3
+                # Raises BusyError where anybody is still reading.
+                assert journal.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE) == (0, 0)
+                journal.close()
 
 
 def test_a_damaged_value_is_not_handed_out(tmp_path: Path) -> None:

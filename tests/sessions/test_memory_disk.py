@@ -23,6 +23,7 @@ from shaderkiln.sessions import (
     FileSessionDesc,
     MemorySessionDesc,
     SessionEnvironment,
+    SessionFileFlags,
     ShaderCacheFlags,
     ShaderCacheMode,
     ShaderCacheSession,
@@ -160,7 +161,9 @@ def test_what_a_callback_raises_comes_through_and_the_first_buffer_stays() -> No
 @pytest.mark.spec("EP-22")
 def test_debug_messages_of_a_miss(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     env = environment()
-    for session in (memory(env), disk(tmp_path, env)):
+    written = create_shader_cache_session1(FileSessionDesc(tmp_path / "a.psdb"), env)
+    read = create_shader_cache_session1(FileSessionDesc(tmp_path / "a.psdb", SessionFileFlags.READ_ONLY), env)
+    for session in (memory(env), disk(tmp_path, env), written, read):
         env.debug.clear()
         with pytest.raises(NotFoundError):
             session.find_value1(b"\x01\x02", [ValueRequest(ValueType.OBJECT_CODE)])

@@ -242,15 +242,16 @@ class LivePsdb:
             known = self._known[type].get(key)
             if known is not None:
                 with self._lock:
-                    row: Any = self._execute("SELECT data FROM payloads WHERE id = ?", (known[0],)).fetchone()
-                if row is not None:
-                    data: bytes = row[0]
-                    if _xxh3_128(data, _xxh3_64(key, self._owner ^ type)) == known[1]:
-                        if self._touched is not None:
-                            self._tick = tick = self._touched[key] = self._tick + 1
-                            if not tick & _FLUSH_LOOK:
-                                self._flush_now_and_then()
-                        return data
+                    # ``get`` ends the statement. One that is not at its end, as after ``fetchone``, keeps every writer from
+                    # starting the journal anew until something else is asked here. No value is stored as NULL.
+                    data: Any = self._execute("SELECT data FROM payloads WHERE id = ?", (known[0],)).get
+                if data is not None and _xxh3_128(data, _xxh3_64(key, self._owner ^ type)) == known[1]:
+                    if self._touched is not None:
+                        self._tick = tick = self._touched[key] = self._tick + 1
+                        if not tick & _FLUSH_LOOK:
+                            self._flush_now_and_then()
+                    value: bytes = data
+                    return value
         except (apsw.Error, TypeError, KeyError):
             pass  # told again, and reported, below
         found = self.find_many(key, (type,))[0]
@@ -281,7 +282,7 @@ class LivePsdb:
         """Whether the key has a value of any type."""
         schema.check_key(key)
         with self._lock, _Mapped(self.path):
-            return self._execute("SELECT 1 FROM entries WHERE key = ? LIMIT 1", (key,)).fetchone() is not None
+            return self._execute("SELECT 1 FROM entries WHERE key = ? LIMIT 1", (key,)).get is not None
 
     def latest_group(self, object_key: ObjectKey) -> Group | None:
         """The group with the largest version that the finished file had for an object, or None.
@@ -289,7 +290,7 @@ class LivePsdb:
         Raises CacheCorruptError for a damaged one.
         """
         with self._lock, _Mapped(self.path):
-            row: Any = self._execute(schema.LATEST_GROUP, (object_key,)).fetchone()
+            row: Any = self._execute(schema.LATEST_GROUP, (object_key,)).get
         if row is None:
             return None
         group = schema.group_from_row(row)
@@ -315,16 +316,15 @@ class LivePsdb:
             return int(number)
 
     def _read(self, key: bytes, type: int) -> bytes | None:
-        query = "SELECT payload, size, checksum FROM entries WHERE key = ? AND type = ?"
-        entry: Any = self._execute(query, (key, type)).fetchone()
+        query = "SELECT payload, size, checksum FROM entries WHERE key = ? AND type = ? LIMIT 1"
+        entry: Any = self._execute(query, (key, type)).get
         if entry is None:
             self._known[type].pop(key, None)
             return None
         payload, size, checksum = entry
-        row: Any = self._execute("SELECT data FROM payloads WHERE id = ? AND size = ?", (payload, size)).fetchone()
-        if row is None:
+        data: Any = self._execute("SELECT data FROM payloads WHERE id = ? AND size = ?", (payload, size)).get
+        if not isinstance(data, bytes):
             raise DamagedValueError(ValueKey(key), ValueType(type), "its bytes are not there")
-        data: bytes = row[0]
         if schema.value_checksum(self._owner, key, type, data) != checksum:
             raise DamagedValueError(ValueKey(key), ValueType(type), "its checksum is not the one in the index")
         known = self._known[type]
@@ -505,7 +505,7 @@ class LivePsdb:
     # Transactions and state
 
     def _read_state(self) -> schema.State:
-        row: Any = self._execute(_SELECT_STATE).fetchone()
+        row: Any = self._execute(_SELECT_STATE).get
         if row is None or schema.seal(*row[:-1]) != row[-1]:
             raise CacheCorruptError(f"{self.path}: the row of table state is damaged (checksum)")
         return schema.State(*row[:-1])
