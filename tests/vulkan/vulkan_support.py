@@ -49,8 +49,7 @@ def opened(family: str, package: str, **options: object) -> Iterator[Device]:
 
 def device_of(device: Device) -> tuple[str, str]:
     """Family and driver package of one of ``HERE``."""
-    old = device.identity.compiler_version.startswith("radv Mesa 22.")
-    return next(d for d in DEVICES if d[0] == device.family and (d[1] == "mesa-stable") == old)
+    return next(found for found in DEVICES if found[0] == device.family)
 
 
 def create_all(device: Device, cache: PipelineCache | None, *, forbidden: bool = False) -> tuple[Pipeline, ...]:

@@ -35,7 +35,6 @@ def cache_group() -> None:
     Example:
       kiln cache show pipeline_cache.bin
       kiln cache merge -o all.bin first.bin second.bin
-      kiln compile game.foz --family amd-navi31 --cache -o out/
       kiln cache from-psdb out/game.amd-navi31.psdb -o pipeline_cache.bin
     """
 
@@ -48,6 +47,10 @@ def show_command(files: tuple[Path, ...], entries: bool, as_json: bool) -> None:
     """Show whose data FILES are, what is in them, and whether they are whole. Exit code 1 if one is not.
 
     Which family a cache is for is told where a driver that kiln families has asked has the same vendor, device and cache UUID.
+
+    \b
+    Example:
+      kiln cache show pipeline_cache.bin --entries
     """
     from shaderkiln.databases.pipeline_cache import State, examine
 
@@ -76,6 +79,10 @@ def merge_command(files: tuple[Path, ...], output: Path, salvage: bool, replace:
     """Merge caches of one device into a new one; of equal keys the first counts.
 
     Exit code 1 if anything but duplicates had to be left out, 5 if the new cache is there already.
+
+    \b
+    Example:
+      kiln cache merge -o all.bin first.bin second.bin
     """
     from shaderkiln.databases.pipeline_cache import merge
 
@@ -96,7 +103,12 @@ def merge_command(files: tuple[Path, ...], output: Path, salvage: bool, replace:
 @click.argument("second", type=PATH)
 @json_option
 def diff_command(first: Path, second: Path, as_json: bool) -> None:
-    """Show which entries only one of two caches has, and which differ. Exit code 1 if any do."""
+    """Show which entries only one of two caches has, and which differ. Exit code 1 if any do.
+
+    \b
+    Example:
+      kiln cache diff first.bin second.bin
+    """
     from shaderkiln.databases.pipeline_cache import compare
 
     found = compare(_read(first), _read(second))
@@ -120,7 +132,12 @@ def diff_command(first: Path, second: Path, as_json: bool) -> None:
 def from_psdb_command(psdb: Path, output: Path, replace: bool, as_json: bool) -> None:
     """Write one cache with every pipeline of a PSDB, for programs that load pipeline_cache.bin.
 
-    Where the driver has pipeline binaries, compile with --cache first. Exit code 1 if a pipeline's cache is not stored.
+    Where the driver has pipeline binaries, compile with --cache first (kiln compile --cache). Exit code 1 if a pipeline's cache
+    is not stored.
+
+    \b
+    Example:
+      kiln cache from-psdb out/game.amd-navi31.psdb -o pipeline_cache.bin
     """
     from shaderkiln import api
     from shaderkiln.compilers.pipeline_cache import export_cache
