@@ -126,7 +126,17 @@ def neighbours(value: Struct, leave_out: frozenset[str] = frozenset()) -> list[t
     return found
 
 
-# What a stream with a compute shader says beside it is no pipeline, and two root signatures are one too many.
+@settings(max_examples=30, deadline=None)
+@given(streams())
+def test_states_of_graphics_beside_a_compute_shader_have_no_meaning(stream: PipelineStateStream) -> None:
+    shaders = dict.fromkeys(("vs", "hs", "ds", "gs", "as_", "ms", "ps"))
+    stream = msgspec.structs.replace(stream, **shaders, cs=b"cs", root_signature=b"r", serialized_root_signature=None)
+    alone = PipelineStateStream(cs=b"cs", root_signature=b"r", node_mask=stream.node_mask, flags=stream.flags)
+    assert object_key(stream) == object_key(alone)
+    assert object_key(msgspec.structs.replace(stream, cs=b"other")) != object_key(alone)
+
+
+# What a stream with a compute shader says beside it has no meaning, and two root signatures are one too many.
 @settings(max_examples=60, deadline=None)
 @given(streams())
 def test_every_field_of_a_stream_changes_its_key(stream: PipelineStateStream) -> None:

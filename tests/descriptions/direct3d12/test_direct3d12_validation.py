@@ -150,7 +150,7 @@ STEPPED = InputElementDesc("B", 0, FLOAT3, 0, 12, InputClassification.PER_INSTAN
             "input_layout: a mesh",
         ),
         (PipelineStateStream(cs=b"cs", ps=b"ps"), "ps: a compute pipeline"),
-        (PipelineStateStream(cs=b"cs", blend=BlendDesc()), "blend: a compute pipeline"),
+        (PipelineStateStream(cs=b"cs", vs=b"vs", blend=BlendDesc()), "vs: a compute pipeline"),
         (
             graphics(root_signature=b"a", serialized_root_signature=b"b"),
             "serialized_root_signature: root_signature is there too",

@@ -146,11 +146,19 @@ class PipelineStateStream(Struct, frozen=True, kw_only=True, tag_field="class"):
         """The same pipeline with every state that the runtime would assume written down, each in its newest form.
 
         The depth test is on by default only where there is a depth-stencil format, and the topology is triangles, but for mesh
-        pipelines. A compute pipeline has only node mask and flags. Root signatures, shaders, the cached blob and the PSDB stay.
+        pipelines. A compute pipeline has only node mask and flags, and loses states of graphics. Root signatures, shaders, the
+        cached blob and the PSDB stay.
         """
         common: dict[str, Any] = {"node_mask": self.node_mask or 0, "flags": _or(self.flags, PipelineStateFlags.NONE)}
         if self.kind == "compute":
-            return msgspec.structs.replace(self, **common)
+            return PipelineStateStream(
+                root_signature=self.root_signature,
+                serialized_root_signature=self.serialized_root_signature,
+                cached_pso=self.cached_pso,
+                psdb=self.psdb,
+                **{stage: getattr(self, stage) for stage in STAGE_FIELDS},
+                **common,
+            )
         depth_format = _or(self.depth_stencil_format, DxgiFormat.UNKNOWN)
         depth = self.depth_stencil
         if depth is None:

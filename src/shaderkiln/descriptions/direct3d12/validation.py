@@ -29,7 +29,7 @@ from shaderkiln.descriptions.direct3d12.enums import (
     RaytracingPipelineFlags,
     StateObjectType,
 )
-from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
+from shaderkiln.descriptions.direct3d12.pipeline_state import STAGE_FIELDS, PipelineStateStream
 from shaderkiln.descriptions.direct3d12.psdb_subobject import ShaderCacheSessionSubobjectDesc, check_psdb
 from shaderkiln.descriptions.direct3d12.state_object import (
     COLLECTIONS,
@@ -270,9 +270,6 @@ _SIMPLE: Final[dict[type, Any]] = {
 # Pipeline states
 
 
-_COMPUTE_FIELDS: Final = frozenset(
-    {"root_signature", "serialized_root_signature", "cs", "node_mask", "cached_pso", "flags", "psdb"}
-)
 _NOT_FOR_MESH: Final = ("vs", "hs", "ds", "gs", "input_layout", "stream_output", "ib_strip_cut_value")
 
 
@@ -285,8 +282,9 @@ def _stream(desc: PipelineStateStream) -> None:
     if not shaders:
         _refuse("vs", "a pipeline state needs shaders, and the stream has none")
     if desc.kind == "compute":
-        for field in desc.__struct_fields__:
-            if field not in _COMPUTE_FIELDS and getattr(desc, field):
+        # Graphics states have no meaning and do no harm: the streams of d3dx12 have them, at their defaults, in every pipeline.
+        for field in STAGE_FIELDS:
+            if field != "cs" and getattr(desc, field):
                 _refuse(field, "a compute pipeline, which has cs, cannot have it")
         return
     if desc.kind == "mesh":
