@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from psdb_support import APPLICATION, build, compiler, make
 
 from shaderkiln.databases.psdb import Psdb
@@ -46,3 +47,13 @@ def test_a_finished_file_made_live_has_all_its_values_and_groups(tmp_path: Path)
             assert database.find(key, type) == expected
     assert read_stored_identity(path) == (compiler(), APPLICATION)
     assert path.read_bytes() != finished
+
+
+@pytest.mark.spec("EP-27")
+def test_a_use_before_a_store_is_older_than_that_store(tmp_path: Path) -> None:
+    with LivePsdb.open(tmp_path / "a.psdb", EXPECTED, maximum_size=300, trim=True) as database:
+        database.store(b"used", {0: bytes(20)})
+        assert database.find(b"used", 0)
+        database.store(b"stored later", {0: bytes(90)})
+        database.store(b"needs the room", {0: bytes(200)})
+        assert set(database.keys()) == {b"stored later", b"needs the room"}

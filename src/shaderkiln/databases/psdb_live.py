@@ -385,7 +385,9 @@ class LivePsdb:
         for type, payload, checksum in added:
             self._known[type][key] = (payload, checksum)
         if self._touched is not None:
-            self._touched.pop(key, None)
+            if self._touched:
+                # Uses from before this store are still to be written down, with larger numbers: so must be this one's.
+                self._tick = self._touched[key] = self._tick + 1
             self._flush_now_and_then()
 
     def clear(self) -> None:
