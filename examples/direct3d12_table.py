@@ -68,10 +68,15 @@ def key_of(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
-def text_of(verdicts: list[Verdict]) -> str:
+def sizes_of(results: dict[str, list[Verdict]]) -> dict[str, int]:
+    """Bytes of object code by object: what is reused while it is being compiled for another pipeline is not told again."""
+    return {v.object_key: v.bytes for verdicts in results.values() for v in verdicts if v.bytes}
+
+
+def text_of(verdicts: list[Verdict], sizes: dict[str, int]) -> str:
     """``compiled, hit``, with the size of the object code; one word where both are the same."""
     words = list(dict.fromkeys(str(v.outcome) for v in verdicts))
-    size = sum(v.bytes for v in verdicts)
+    size = sizes.get(verdicts[0].object_key, 0)
     return ", ".join(words) + (f", {size} B" if size else "")
 
 
@@ -84,6 +89,7 @@ def main() -> int:
     files = sorted(path for form in ("dxil", "dxbc51") for path in (args.folder / form).iterdir())
     with tempfile.TemporaryDirectory() as folder:
         results = {family: results_of(files, family, Path(folder)) for family in families}
+    sizes = [sizes_of(results[family]) for family in families]
     print("| shader | form | " + " | ".join(families) + " |")
     print("|---|---|" + "---|" * len(families))
     good, reasons = True, {}
@@ -98,7 +104,7 @@ def main() -> int:
             good &= fine
             if each[0].message:
                 reasons[path.name] = each[0].message
-        print(f"| {path.name} | {path.parent.name} | " + " | ".join(map(text_of, verdicts)) + " |")
+        print(f"| {path.name} | {path.parent.name} | " + " | ".join(map(text_of, verdicts, sizes)) + " |")
     for name, message in reasons.items():
         print(f"\n{name}: {message}")
     return 0 if good else 1

@@ -293,7 +293,7 @@ def make_sodb(path: Path) -> Path:
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
         sys.stderr.write(__doc__ or "")
         return 2
     path = make_sodb(Path(arguments[0]))

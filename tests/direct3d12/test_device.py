@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import msgspec
 import pytest
@@ -346,6 +346,18 @@ def test_a_group_of_another_compiler_is_a_miss(toy: Bench, log: Path) -> None:
     loads = len(log_lines(log, "recreate"))
     assert device.create_pipeline_state(stream.with_psdb(session)).source is ObjectSource.LOCAL_CACHE
     assert len(log_lines(log, "recreate")) == loads + 1
+
+
+def test_a_group_that_names_a_large_value_again_and_again_is_a_miss(toy: Bench) -> None:
+    device = toy.device()
+    desc = d3d12.MemorySessionDesc(uuid4(), maximum_in_memory_cache_size_bytes=64 << 20)
+    session = device.create_shader_cache_session1(desc)
+    stream = text_stream("one")
+    session.store_value(b"a large value", bytes(32 << 20))
+    record = GroupRecord(1, compiler_digest(device.compiler), 1, "compute", "one", (b"a large value",) * 17)
+    session.store_value1(d3d12.object_key(stream), ((ValueType.METADATA, msgspec.msgpack.encode(record)),))
+    assert device.create_pipeline_state(stream.with_psdb(session)).source is ObjectSource.COMPILED
+    assert "more than" in toy.messages("object-code-refused")[0]
 
 
 def test_a_damaged_psdb_value_is_a_miss(toy: Bench) -> None:

@@ -20,6 +20,8 @@ from shaderkiln.keys import Group, ObjectKey, Value, ValueKey, ValueType
 from shaderkiln.sessions.interface import ShaderCacheSession, StoreFlags, ValueRequest
 
 RECORD_FORM = 1
+MAXIMUM_OBJECT_BYTES = 1 << 29
+"""Object code of one pipeline. A group may name one large value any number of times."""
 
 
 class GroupRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -53,8 +55,18 @@ def find_object(session: ShaderCacheSession, object_key: ObjectKey, compiler: Co
         group = _recorded_group(session, object_key, compiler)
     if group is None:
         return None
+    left = MAXIMUM_OBJECT_BYTES
+
+    def find(key: bytes) -> bytes:
+        nonlocal left
+        data = session.find_value(key)
+        left -= len(data)
+        if left < 0:
+            raise CacheCorruptError(f"the values of object {object_key.hex()} have more than {MAXIMUM_OBJECT_BYTES} bytes")
+        return data
+
     try:
-        return StoredObject(group, driver_values(compiler.object_code_form, group, session.find_value))
+        return StoredObject(group, driver_values(compiler.object_code_form, group, find))
     except NotFoundError:
         return None  # evicted, or not yet stored by somebody who is at it
 
