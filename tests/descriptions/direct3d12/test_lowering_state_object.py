@@ -332,7 +332,8 @@ def test_without_code_everything_but_the_shader_modules_is_the_same() -> None:
             assert (bare.name, bare.kind) == (whole.name, whole.kind)
             compared += 1
     lowering.close()
-    assert compared > 50
+    # Without DXIL, which older translators cannot read, there are fewer.
+    assert compared > 20
 
 
 def test_without_code_no_translator_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
