@@ -229,9 +229,10 @@ class PrivateApt:
         (folder / "apt.sources").write_text(format_deb822_sources(sources, self.architecture))
         (folder / "apt.conf").write_text(_APT_CONFIGURATION)
 
-    def update(self, progress: Progress | None = None) -> None:
-        """Fetches the package lists. Raises FetchError."""
-        self._apt_get(["update", "--error-on=any"], "fetching the package lists", progress)
+    def update(self, progress: Progress | None = None, *, expired: bool = False) -> None:
+        """Fetches the package lists; with ``expired`` also signed ones past their date. Raises FetchError."""
+        dates = ["-o", "Acquire::Check-Valid-Until=false"] if expired else []
+        self._apt_get([*dates, "update", "--error-on=any"], "fetching the package lists", progress)
 
     def has(self, package: str) -> bool:
         """Whether the lists have that package."""

@@ -201,7 +201,15 @@ class TranslatorPackages:
         installed = tuple(name for name in debian.OF_THE_SYSTEM if not own_c_library or name != "libc6")
         state = self._cache / f"translator-{suite}"
         apt = debian.PrivateApt(state, sources, installed)
-        apt.update(progress)
+        notice = ""
+        try:
+            apt.update(progress)
+        except debian.FetchError as error:
+            # A mirror that lags behind: what it has is signed all the same, and newer than what the machine's suite has.
+            if not own_c_library or "expired" not in str(error):
+                raise
+            apt.update(progress, expired=True)
+            notice = f"the mirror's list of the suite {suite} is past its date; it is signed by Debian, and was used"
         wanted = (_PACKAGE, "libc6") if own_c_library else (_PACKAGE,)
         files = tuple(f for f in apt.closure(suite, wanted) if f.name != "libc-gconv-modules-extra")
         library = next((f for f in files if f.name == _PACKAGE), None)
@@ -213,7 +221,6 @@ class TranslatorPackages:
         known = existing.manifest.debs if existing and existing.manifest else ()
         if existing and versions == sorted((d.name, d.version, d.architecture) for d in known):
             return existing
-        notice = ""
         if not _reads_dxil(library.version):
             notice = _NOTICE.format(
                 package=_PACKAGE, suite=SUITE, why=why or "it is too old", codename=codename, version=library.version
