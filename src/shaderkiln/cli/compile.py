@@ -101,15 +101,15 @@ def split_families(_context: click.Context, _parameter: click.Parameter, value: 
     names = [name.strip() for given in value for name in given.split(",")]
     if not all(names):
         raise click.BadParameter(f"{','.join(value)!r} has an empty name")
-    return tuple(dict.fromkeys(map(known_name, names)))
+    return tuple(dict.fromkeys(names))
 
 
-def known_name(family: str) -> str:
-    """The name under which a family is known here; a name that no table has stays as it is."""
+def known_names(families: tuple[str, ...]) -> tuple[str, ...]:
+    """The names under which families are known here, each once; a name that no table has stays as it is."""
     from shaderkiln.drivers.targets import canonical_family, known_families
 
-    name = canonical_family(family)
-    return name if name in known_families() else family
+    known = known_families()
+    return tuple(dict.fromkeys(name if (name := canonical_family(family)) in known else family for family in families))
 
 
 def family_option(function: Any) -> Any:
@@ -231,6 +231,7 @@ def compile_command(
     quick = not (as_json or report or only or keys or retry_poisoned or replace)
     if quick and (code := show_unchanged(question, capture, families, output, fail_on_unsupported)) is not None:
         sys.exit(code)
+    families = known_names(families)
 
     from shaderkiln import api
     from shaderkiln.cli.jobs import VerdictWriter, application_identity, pipeline_names, run_job, run_jobs, wanted_keys
@@ -360,6 +361,8 @@ def replay_command(
     from shaderkiln.cli.jobs import VerdictWriter, pipeline_names, run_job, run_jobs, wanted_keys
     from shaderkiln.compilers.job import JobOptions
     from shaderkiln.compilers.pool import Limits
+
+    families = known_names(families)
 
     with (
         tempfile.TemporaryDirectory(prefix="kiln-replay-") as folder,
