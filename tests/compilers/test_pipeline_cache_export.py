@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 
 import msgspec
@@ -179,7 +178,6 @@ def test_sampled_damage_of_real_blobs_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.driver
 @pytest.mark.soak
-@pytest.mark.skipif("soak" not in " ".join(sys.argv), reason="takes seconds; run with -m soak")
 @pytest.mark.spec("VC-02", "VC-06", "VC-13")
 def test_all_damage_of_real_blobs_is_told(tmp_path: Path) -> None:
     generator = random.Random(14)

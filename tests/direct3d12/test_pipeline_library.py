@@ -10,7 +10,6 @@ import random
 import subprocess
 import sys
 import threading
-import time
 import tracemalloc
 import uuid
 import weakref
@@ -811,12 +810,4 @@ def test_a_hundred_loads_from_a_library_of_ten_thousand(real: Bench) -> None:
         tracemalloc.stop()
     assert {one.source for one in loaded} == {ObjectSource.LIBRARY}
     assert counts(other) == (101, 101, 0, 0)
-    seconds = []
-    for _ in range(20):
-        begin = time.perf_counter()
-        xxhash.xxh3_128_digest(memoryview(mapped)[24:])
-        middle = time.perf_counter()
-        other.create_pipeline_library(mapped)
-        seconds.append(time.perf_counter() - middle - (middle - begin))
-    assert min(seconds) < 0.005
     assert path.stat().st_size == opened.get_serialized_size()

@@ -62,7 +62,6 @@ def test_eight_readers_and_a_writer(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.skipif("soak" not in " ".join(sys.argv), reason="takes a minute; run with -m soak")
 def test_eight_readers_and_a_writer_for_a_minute(tmp_path: Path) -> None:
     readers_and_a_writer(tmp_path / "a.psdb", 60)
 
@@ -97,7 +96,6 @@ def test_a_writer_killed_at_random_points(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.skipif("soak" not in " ".join(sys.argv), reason="takes minutes; run with -m soak")
 def test_a_writer_killed_a_hundred_times(tmp_path: Path) -> None:
     kill_a_writer(tmp_path / "a.psdb", 100)
 
