@@ -272,7 +272,7 @@ class DriverPackages:
                 debian.unpack(archives, root, progress)
                 debs = tuple(Deb(f.name, f.version, f.architecture, f.sha256, f.size) for f in files)
                 manifest = describe_root(name, root, suite=suite, architecture=apt.architecture, debs=debs)
-                self._install(folder, scratch, manifest)
+                install_folder(folder, scratch, manifest)
             shutil.rmtree(state / "cache", ignore_errors=True)  # The package lists stay: they make the next refresh short.
         return self.get(name)
 
@@ -287,25 +287,8 @@ class DriverPackages:
         described = describe_root(name, source, root_text=str(source))
         with self._locked(name, fcntl.LOCK_EX), self._scratch(name) as scratch:
             (scratch / "new").mkdir()
-            self._install(folder, scratch, described)
+            install_folder(folder, scratch, described)
         return self.get(name)
-
-    def _install(self, folder: Path, scratch: Path, manifest: Manifest) -> None:
-        new = scratch / "new"
-        with (new / _MANIFEST).open("xb") as stream:
-            stream.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        _sync_folder(new)
-        if folder.exists():
-            folder.rename(scratch / "old")
-        try:
-            new.rename(folder)
-        except BaseException:
-            if (scratch / "old").exists() and not folder.exists():
-                (scratch / "old").rename(folder)
-            raise
-        _sync_folder(self.folder)
 
     def _existing(self, name: str) -> DriverPackage | None:
         # A damaged package counts as absent, so that adding it again mends it.
@@ -345,6 +328,25 @@ class DriverPackages:
             if not taken:
                 raise DriverPackageError(f"driver package {name!r} is in use by another kiln; wait until it has ended")
             yield
+
+
+def install_folder(folder: Path, scratch: Path, manifest: msgspec.Struct) -> None:
+    """Puts what was made in ``scratch / "new"``, with its manifest, in the place of ``folder``: all of it or nothing."""
+    new = scratch / "new"
+    with (new / _MANIFEST).open("xb") as stream:
+        stream.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    _sync_folder(new)
+    if folder.exists():
+        folder.rename(scratch / "old")
+    try:
+        new.rename(folder)
+    except BaseException:
+        if (scratch / "old").exists() and not folder.exists():
+            (scratch / "old").rename(folder)
+        raise
+    _sync_folder(folder.parent)
 
 
 def describe_root(

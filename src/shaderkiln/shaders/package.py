@@ -27,9 +27,9 @@ from shaderkiln.drivers.packages import (
     Progress,
     _lock_file,
     _os_release,
-    _sync_folder,
     _xdg,
     default_cache_folder,
+    install_folder,
 )
 from shaderkiln.errors import InvalidArgumentError, NotFoundError
 
@@ -232,7 +232,7 @@ class TranslatorPackages:
             debian.unpack(archives, root, progress)
             _slim(root)
             debs = tuple(Deb(f.name, f.version, f.architecture, f.sha256, f.size) for f in files)
-            _install(self.folder / NAME, scratch, _described(root, suite, apt.architecture, debs, own_c_library, notice))
+            install_folder(self.folder / NAME, scratch, _described(root, suite, apt.architecture, debs, own_c_library, notice))
         shutil.rmtree(state / "cache", ignore_errors=True)
         return self.get(NAME)
 
@@ -335,24 +335,6 @@ def _described(root: Path, suite: str, architecture: str, debs: tuple[Deb, ...],
         notice,
         time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
     )
-
-
-def _install(folder: Path, scratch: Path, manifest: Manifest) -> None:
-    new = scratch / "new"
-    with (new / _MANIFEST).open("xb") as stream:
-        stream.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    _sync_folder(new)
-    if folder.exists():
-        folder.rename(scratch / "old")
-    try:
-        new.rename(folder)
-    except BaseException:
-        if (scratch / "old").exists() and not folder.exists():
-            (scratch / "old").rename(folder)
-        raise
-    _sync_folder(folder.parent)
 
 
 def _opened(folder: Path, data: bytes) -> TranslatorPackage:
