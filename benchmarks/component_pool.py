@@ -11,16 +11,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from shaderkiln.compilers.job import CompileJob
 from shaderkiln.compilers.plugin import open_family
 from shaderkiln.compilers.value_keys import driver_values
 from shaderkiln.databases.psdb import Psdb
-from shaderkiln.descriptions.capture import Capture
 from shaderkiln.direct3d12.component_pool import ComponentPool, MappedComponentPool
 from shaderkiln.direct3d12.serialized_components import serialize_stored
 from shaderkiln.direct3d12.stored_objects import StoredObject
 from shaderkiln.errors import UnsupportedError
 from shaderkiln.formats.pipeline_components import assemble
+from shaderkiln.jobs.compile import CompileJob
+from shaderkiln.sources.capture import Capture
 
 
 def fill(pool: ComponentPool, capture: Path, psdb: Path) -> int:

@@ -23,14 +23,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import shaderkiln.vulkan as vk
 from shaderkiln.compilers.plugin import open_family
-from shaderkiln.compilers.verdicts import is_doubt
-from shaderkiln.descriptions.capture import Capture
 from shaderkiln.descriptions.pipeline import PipelineDescription
+from shaderkiln.jobs.verdicts import is_doubt
+from shaderkiln.sources.capture import Capture
 
 FAIL_ON_COMPILE_REQUIRED = 0x100
 
 
-def create(device: vk.Device, cache: vk.PipelineCache | None, descriptions: Sequence[PipelineDescription]) -> list[vk.Pipeline]:
+def create(
+    device: vk.VulkanDevice, cache: vk.PipelineCache | None, descriptions: Sequence[PipelineDescription]
+) -> list[vk.Pipeline]:
     pipelines: list[vk.Pipeline] = []
     calls = {"graphics": device.create_graphics_pipelines, "compute": device.create_compute_pipelines}
     for kind, call in calls.items():

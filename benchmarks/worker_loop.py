@@ -28,9 +28,9 @@ def cpu_seconds() -> float:
 
 
 def inside(icd: str, capture_path: str, skip: set[str], keep: bool) -> dict[str, object]:
-    from shaderkiln.descriptions.capture import Capture
     from shaderkiln.drivers.protocol import Compile, Define, Failed, Open
     from shaderkiln.drivers.worker import Session
+    from shaderkiln.sources.capture import Capture
 
     session = Session(icd)
     outcomes: Counter[str] = Counter()

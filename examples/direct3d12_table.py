@@ -19,10 +19,10 @@ from make_sodb import APPLICATION, SHADERS, fitting_root_signature, graphics_sta
 from msgspec.structs import replace
 
 from shaderkiln import api
-from shaderkiln.compilers.sodb_source import StateObjectSource
-from shaderkiln.compilers.verdicts import Outcome, Verdict
 from shaderkiln.databases.sodb import StateObjectDatabase
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
+from shaderkiln.jobs.verdicts import Outcome, Verdict
+from shaderkiln.sources.state_objects import StateObjectSource
 
 
 def source_of(path: Path) -> str:

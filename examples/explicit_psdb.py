@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Any
 
 import shaderkiln.direct3d12 as d3d12
-from shaderkiln.compilers.job import CompileJob
 from shaderkiln.compilers.plugin import open_family
-from shaderkiln.compilers.sodb_source import StateObjectSource
 from shaderkiln.databases.sodb import ObjectKind, StateObjectDatabase
-from shaderkiln.descriptions.direct3d12.lowering_state_object import with_collections
 from shaderkiln.errors import UnsupportedError
 from shaderkiln.identity import ApplicationIdentity
+from shaderkiln.jobs.compile import CompileJob
+from shaderkiln.lowering.state_object import with_collections
 from shaderkiln.registration.installer import Installer
 from shaderkiln.registration.records import PsdbProperties, Scope
+from shaderkiln.sources.state_objects import StateObjectSource
 
 APP_ID = "6f1c0a52-57d3-4c9a-9a57-5b8d3f2c7e10"
 GAME = Path(__file__).resolve()
@@ -96,7 +96,7 @@ def play(mode: str, family: str, folder: Path, sodb: Path, psdb: Path, cache: Pa
 
 
 def create_everything(
-    device: d3d12.Device, database: StateObjectDatabase, session: d3d12.ShaderCacheSession | None
+    device: d3d12.Direct3D12Device, database: StateObjectDatabase, session: d3d12.ShaderCacheSession | None
 ) -> list[str]:
     """The keys of those objects that have no form on this adapter."""
     unsupported = []
@@ -115,7 +115,7 @@ def create_everything(
 
 
 def create_state_object(
-    device: d3d12.Device, database: StateObjectDatabase, key: bytes, session: d3d12.ShaderCacheSession | None
+    device: d3d12.Direct3D12Device, database: StateObjectDatabase, key: bytes, session: d3d12.ShaderCacheSession | None
 ) -> d3d12.StateObject:
     """A state object, or what its parent becomes by an addition; each generation names the session itself."""
     stored = database.find_state_object_desc(key)

@@ -19,9 +19,9 @@ from pathlib import Path
 import shaderkiln
 from shaderkiln.cli.output import ProgressLine, exit_code_of, show_error, warn_of_damage
 from shaderkiln.compilers.plugin import open_family
-from shaderkiln.compilers.verdicts import Outcome, Verdict
 from shaderkiln.descriptions.pipeline import Application
 from shaderkiln.errors import NotFoundError, ShaderkilnError
+from shaderkiln.jobs.verdicts import Outcome, Verdict
 
 PREFERRED = (
     "amd-navi31",

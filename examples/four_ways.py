@@ -25,14 +25,14 @@ from msgspec.structs import replace
 
 import shaderkiln.direct3d12 as d3d12
 import shaderkiln.vulkan as vk
-from shaderkiln.compilers.job import CompileJob, JobOptions
-from shaderkiln.compilers.pipeline_cache import export_cache
 from shaderkiln.compilers.plugin import open_family
-from shaderkiln.compilers.sodb_source import StateObjectSource
 from shaderkiln.databases.psdb import Psdb
 from shaderkiln.databases.sodb import ObjectKind, StateObjectDatabase
 from shaderkiln.descriptions.pipeline import PipelineDescription
 from shaderkiln.errors import UnsupportedError
+from shaderkiln.jobs.cache_values import export_cache
+from shaderkiln.jobs.compile import CompileJob, JobOptions
+from shaderkiln.sources.state_objects import StateObjectSource
 from shaderkiln.vulkan_registry.constants import VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT
 
 APP_ID = "2b7d9c34-7f0e-4d65-9c2f-90c1c6a1f3e8"
@@ -87,7 +87,7 @@ def build(files: Files, family: str) -> dict[str, int]:
     return outcomes
 
 
-def device(files: Files, family: str, *, tool: bool = False) -> d3d12.Device:
+def device(files: Files, family: str, *, tool: bool = False) -> d3d12.Direct3D12Device:
     """A device of the game that finds nothing in its local cache, and nothing installed."""
     with StateObjectDatabase.open(files.sodb) as database:
         game = database.get_application_desc()
@@ -101,7 +101,9 @@ def streams(database: StateObjectDatabase) -> Iterator[tuple[str, d3d12.Pipeline
         yield key.decode(), database.find_pipeline_state_desc(key).desc
 
 
-def from_psdb(files: Files, device: d3d12.Device, database: StateObjectDatabase) -> Iterator[tuple[str, d3d12.PipelineState]]:
+def from_psdb(
+    files: Files, device: d3d12.Direct3D12Device, database: StateObjectDatabase
+) -> Iterator[tuple[str, d3d12.PipelineState]]:
     """Every pipeline state that has a form on this adapter, created with the PSDB as its explicit one."""
     with device.create_shader_cache_session1(d3d12.FileSessionDesc(files.psdb, d3d12.SessionFileFlags.READ_ONLY)) as session:
         for name, stream in streams(database):

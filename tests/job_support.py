@@ -7,14 +7,13 @@ from pathlib import Path
 
 import toy_compiler
 
-from shaderkiln.compilers.hosted import HostedFamily
-from shaderkiln.compilers.job import CompileJob, JobOptions, JobReport
-from shaderkiln.compilers.verdicts import Verdict
 from shaderkiln.databases.fossilize import ArchiveWriter
 from shaderkiln.databases.psdb import Psdb
-from shaderkiln.descriptions.capture import Capture
 from shaderkiln.formats.fossilize import Tag
 from shaderkiln.formats.fossilize_json import ApplicationInfo, write_body
+from shaderkiln.jobs.compile import CompileJob, JobOptions, JobReport
+from shaderkiln.jobs.verdicts import Verdict
+from shaderkiln.sources.capture import Capture
 from shaderkiln.vulkan_registry.structures import (
     ComputePipelineCreateInfo,
     PipelineLayoutCreateInfo,
@@ -23,6 +22,7 @@ from shaderkiln.vulkan_registry.structures import (
     ShaderModuleCreateInfo,
     ShaderModuleHandle,
 )
+from shaderkiln.workers.hosted import HostedFamily
 
 LAYOUT = 0xF000
 

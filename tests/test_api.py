@@ -9,7 +9,6 @@ from job_support import name, write_capture
 
 import shaderkiln
 from shaderkiln import api
-from shaderkiln.compilers.job import JobOptions
 from shaderkiln.compilers.plugin import FamilyNotFoundError
 from shaderkiln.errors import (
     AccessDeniedError,
@@ -20,6 +19,7 @@ from shaderkiln.errors import (
     NotFoundError,
 )
 from shaderkiln.identity import ApplicationIdentity
+from shaderkiln.jobs.compile import JobOptions
 
 
 @pytest.fixture

@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from shaderkiln.capabilities import Capabilities
-from shaderkiln.compilers.hosted import HostedFamily, PipelineCompiler
 from shaderkiln.compilers.plugin import AdapterFamily, Compiler, FamilyCompiler, FamilyNotFoundError
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription
 from shaderkiln.descriptions.requirements import Unmet
 from shaderkiln.drivers.protocol import Executable, Representation, Statistic
 from shaderkiln.errors import InvalidArgumentError
 from shaderkiln.identity import CompilerIdentity
+from shaderkiln.workers.hosted import HostedFamily, PipelineCompiler
 
 GLOBAL_KEY = b"toy global key"
 CACHE_UUID = b"toy-cache-uuid-1"

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from shaderkiln.errors import AccessDeniedError, InvalidArgumentError, UnreadableError
 
 if TYPE_CHECKING:
-    from shaderkiln.compilers.inspection import Inspection
-    from shaderkiln.compilers.job import CompileJob, JobOptions, JobReport, Progress
-    from shaderkiln.compilers.pool import Limits
-    from shaderkiln.compilers.sodb_source import StateObjectSource
-    from shaderkiln.compilers.verdicts import Verdict
-    from shaderkiln.compilers.verify import VerifyJob, VerifyReport
     from shaderkiln.databases.psdb import Psdb
-    from shaderkiln.descriptions.capture import Capture
     from shaderkiln.identity import ApplicationIdentity
+    from shaderkiln.jobs.compile import CompileJob, JobOptions, JobReport, Progress
+    from shaderkiln.jobs.inspection import Inspection
+    from shaderkiln.jobs.verdicts import Verdict
+    from shaderkiln.jobs.verify import VerifyJob, VerifyReport
+    from shaderkiln.sources.capture import Capture
+    from shaderkiln.sources.state_objects import StateObjectSource
+    from shaderkiln.workers.pool import Limits
 
 PathLike = str | os.PathLike[str]
 
@@ -29,7 +29,7 @@ def open_capture(path: PathLike, *, application: int | str | None = None) -> Cap
     ``application`` chooses one of its applications, by number or name: see ``Capture.select``. Raises NotFoundError if there is
     no such file or application, UnreadableError if it may not be read, DamagedInputError if it is no archive.
     """
-    from shaderkiln.descriptions.capture import Capture
+    from shaderkiln.sources.capture import Capture
 
     try:
         capture = Capture.open(Path(path))
@@ -72,7 +72,7 @@ def open_source(
     if is_state_object_database(path) or Path(path).suffix == ".sodb":
         if application is not None:
             raise InvalidArgumentError(f"{path} is a state object database: it has one application")
-        from shaderkiln.compilers.sodb_source import StateObjectSource
+        from shaderkiln.sources.state_objects import StateObjectSource
 
         return StateObjectSource.open(Path(path), pipeline_states=pipeline_states, state_objects=state_objects, keys=keys)
     if keys is not None or not pipeline_states or not state_objects:
@@ -129,8 +129,8 @@ def compile_capture(
     somebody else, AccessDeniedError if the folder cannot be made or written to, DriverError if the driver cannot be
     started.
     """
-    from shaderkiln.compilers.job import CompileJob
     from shaderkiln.compilers.plugin import open_family
+    from shaderkiln.jobs.compile import CompileJob
 
     if isinstance(capture, str | os.PathLike):
         with open_source(capture) as opened:
@@ -153,7 +153,7 @@ def compile_capture(
 
 
 def _require_one_set_of_features(source: Capture | StateObjectSource) -> None:
-    from shaderkiln.descriptions.capture import Capture
+    from shaderkiln.sources.capture import Capture
 
     if isinstance(source, Capture):
         source.require_one_set_of_features()
@@ -180,8 +180,8 @@ def verify_psdb(
     PSDB belongs to another family, driver build or device, before any driver sees it.
     """
     from shaderkiln.compilers.plugin import open_family
-    from shaderkiln.compilers.verify import VerifyJob
     from shaderkiln.databases.psdb import Psdb
+    from shaderkiln.jobs.verify import VerifyJob
 
     if not isinstance(database, Psdb):
         with open_psdb(database) as opened:
@@ -226,9 +226,9 @@ def inspect_pipeline(
     ``pipeline`` is its name or the beginning of it; it is compiled with the features of its own application. Raises NotFoundError
     if there is none, InvalidArgumentError if several fit.
     """
-    from shaderkiln.compilers.inspection import find_pipeline, inspect
     from shaderkiln.compilers.plugin import open_family
-    from shaderkiln.descriptions.capture import Capture
+    from shaderkiln.jobs.inspection import find_pipeline, inspect
+    from shaderkiln.sources.capture import Capture
 
     if isinstance(capture, str | os.PathLike):
         with open_source(capture) as opened:

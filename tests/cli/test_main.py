@@ -203,7 +203,7 @@ def test_nothing_that_is_not_needed_is_imported_at_the_start(shared: Kiln) -> No
     assert done.returncode == 0
     imported = {line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if "|" in line}
     assert "shaderkiln.cli.main" in imported or "shaderkiln.cli.output" in imported
-    assert not imported & {"rich", "apsw", "cffi", "shaderkiln.compilers.job", "shaderkiln.vulkan_registry.structures"}
+    assert not imported & {"rich", "apsw", "cffi", "shaderkiln.jobs.compile", "shaderkiln.vulkan_registry.structures"}
 
 
 def test_figures_for_people() -> None:

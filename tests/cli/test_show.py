@@ -13,9 +13,9 @@ from toy_plugin import Kiln
 from shaderkiln.cli.output import column_widths, print_table
 from shaderkiln.cli.show import statistics_table
 from shaderkiln.databases.fossilize import ArchiveWriter, FossilizeArchive
-from shaderkiln.descriptions.capture import Capture, link_hash
 from shaderkiln.formats.fossilize import Tag
 from shaderkiln.formats.fossilize_json import ApplicationInfo, ApplicationLink, write_body
+from shaderkiln.sources.capture import Capture, link_hash
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 

@@ -9,7 +9,7 @@ from job_support import write_capture
 from toy_plugin import Kiln
 
 from shaderkiln.cli.unsupported import UnsupportedLines
-from shaderkiln.compilers.verdicts import Outcome, Reason, Verdict
+from shaderkiln.jobs.verdicts import Outcome, Reason, Verdict
 
 
 def verdict(name: str, *things: str) -> Verdict:

@@ -13,10 +13,10 @@ from shaderkiln.compilers.mesa import MesaCompiler
 from shaderkiln.compilers.native import NativeCompiler
 from shaderkiln.compilers.plugin import AdapterFamily, compiler_names, load_compiler, open_family
 from shaderkiln.databases.psdb import Psdb
-from shaderkiln.descriptions.capture import Capture
 from shaderkiln.descriptions.pipeline import Application
 from shaderkiln.errors import InvalidArgumentError, NotFoundError
 from shaderkiln.identity import format_version
+from shaderkiln.sources.capture import Capture
 
 LARGEST = 2**64 - 1
 

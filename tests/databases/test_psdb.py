@@ -19,17 +19,17 @@ from shaderkiln.databases.psdb import (
     DatabaseBusyError,
     DatabaseWriteError,
     GroupDifference,
-    Outcome,
     Poison,
     Psdb,
     PsdbBuilder,
     ValueDifference,
 )
+from shaderkiln.endings import Ending
 from shaderkiln.errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.keys import Group, ObjectKey, Value, ValueKey, ValueType
 
-POISON = Poison(object_key(7), "compute", "36500a7b241cea31", Outcome.CRASHED, 6, "Mesa 25.0.7 build 00ff", "assertion")
+POISON = Poison(object_key(7), "compute", "36500a7b241cea31", Ending.CRASHED, 6, "Mesa 25.0.7 build 00ff", "assertion")
 
 
 def start(path: Path, **changes: object) -> PsdbBuilder:
@@ -214,7 +214,7 @@ def test_add_takes_all_or_nothing(tmp_path: Path) -> None:
 
 def test_poison_is_added_replaced_and_removed(tmp_path: Path) -> None:
     path = tmp_path / "a.psdb"
-    other = Poison(POISON.object_key, "compute", "x", Outcome.TIMED_OUT, 0, "build 2")
+    other = Poison(POISON.object_key, "compute", "x", Ending.TIMED_OUT, 0, "build 2")
     with start(path) as builder:
         assert builder.poisoned(POISON.object_key) is None
         builder.add_poison(POISON)

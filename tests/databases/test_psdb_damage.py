@@ -15,12 +15,13 @@ import pytest
 from psdb_support import APPLICATION, build, compiler, make, object_key
 
 from shaderkiln.databases import psdb_schema
-from shaderkiln.databases.psdb import DamagedValueError, Outcome, Poison, Psdb, PsdbBuilder
+from shaderkiln.databases.psdb import DamagedValueError, Poison, Psdb, PsdbBuilder
+from shaderkiln.endings import Ending
 from shaderkiln.errors import CacheCorruptError, NotFoundError
 from shaderkiln.keys import Group, ValueKey, ValueType
 
 SMALL = 3
-POISON = Poison(object_key(999), "compute", "bad", Outcome.CRASHED, 11, "build", "detail")
+POISON = Poison(object_key(999), "compute", "bad", Ending.CRASHED, 11, "build", "detail")
 
 
 def everything(database: Psdb, numbers: range) -> int:

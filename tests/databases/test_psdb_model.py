@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from psdb_support import APPLICATION, build, compiler, make, object_key
 
-from shaderkiln.databases.psdb import Outcome, Poison, Psdb, PsdbBuilder
+from shaderkiln.databases.psdb import Poison, Psdb, PsdbBuilder
+from shaderkiln.endings import Ending
 from shaderkiln.errors import NotFoundError
 from shaderkiln.keys import ValueType
 
@@ -52,8 +53,8 @@ class Builder(RuleBasedStateMachine):
         assert builder.add(*make(number)) == ()
         self.present.add(number)
 
-    @rule(number=NUMBERS, signal=st.integers(0, 31), outcome=st.sampled_from(Outcome))
-    def add_poison(self, number: int, signal: int, outcome: Outcome) -> None:
+    @rule(number=NUMBERS, signal=st.integers(0, 31), outcome=st.sampled_from(Ending))
+    def add_poison(self, number: int, signal: int, outcome: Ending) -> None:
         builder = self.open()
         self.poison[number] = Poison(object_key(number), "compute", str(number), outcome, signal, "build", "détail")
         builder.add_poison(self.poison[number])

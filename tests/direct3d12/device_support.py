@@ -12,20 +12,19 @@ import pytest
 import toy_compiler
 from driver_support import multiply_shader
 
-from shaderkiln.compilers.hosted import HostedFamily
 from shaderkiln.compilers.plugin import OBJECT_VERSION, FamilyCompiler, FamilyNotFoundError, open_family
 from shaderkiln.compilers.value_keys import object_code_values
 from shaderkiln.databases.psdb import PsdbBuilder
 from shaderkiln.descriptions.direct3d12.enums import StateObjectFlags, StateObjectType
-from shaderkiln.descriptions.direct3d12.lowering import direct3d12_application
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.descriptions.direct3d12.state_object import DxilLibrary, StateObjectConfig, StateObjectDesc
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription
 from shaderkiln.direct3d12.application import ApplicationDesc, DeclaredIdentity, declare
-from shaderkiln.direct3d12.device import Device, create_device
+from shaderkiln.direct3d12.device import Direct3D12Device, create_device
 from shaderkiln.direct3d12.objects import PipelineState, StateObject
 from shaderkiln.identity import ApplicationIdentity, CompilerIdentity
 from shaderkiln.keys import Group, ObjectKey
+from shaderkiln.lowering.pipelines import direct3d12_application
 from shaderkiln.registration.installer import Installer
 from shaderkiln.registration.records import PsdbProperties, Scope
 from shaderkiln.sessions import DebugLayer, ShaderCacheControl
@@ -37,6 +36,7 @@ from shaderkiln.vulkan_registry.structures import (
     ShaderModuleCreateInfo,
     ShaderModuleHandle,
 )
+from shaderkiln.workers.hosted import HostedFamily
 
 GAME = ApplicationDesc("TestGame", "testgame.exe", "1.0", "TestEngine", "1.0")
 APP_ID = "a1b2c3d4-e5f6-4890-abcd-ef1234567890"
@@ -111,7 +111,7 @@ class Bench:
         self.registry = folder / "registry.sqlite"
         self.control = ShaderCacheControl(developer_mode=True)
         self.debug = DebugLayer()
-        self._devices: list[Device] = []
+        self._devices: list[Direct3D12Device] = []
 
     @property
     def compiler(self) -> CompilerIdentity:
@@ -121,7 +121,7 @@ class Bench:
         """A compute pipeline of its own for each number."""
         return text_stream(f"pipeline {number}") if self.toy else shader_stream(number)
 
-    def device(self, *, cache: str = "cache", **changes: object) -> Device:
+    def device(self, *, cache: str = "cache", **changes: object) -> Direct3D12Device:
         """A device; those with one ``cache`` share their local cache."""
         arguments: dict[str, object] = {
             "application": game(),
@@ -166,7 +166,7 @@ class Bench:
 
 def finished_psdb(
     path: Path,
-    device: Device,
+    device: Direct3D12Device,
     objects: Sequence[PipelineState | StateObject],
     application: ApplicationIdentity,
     *,
@@ -199,7 +199,7 @@ def real_family(family: str = REAL_FAMILY) -> FamilyCompiler:
         pytest.skip(f"no driver for {family} here: {error}")
 
 
-def counts(device: Device) -> tuple[int, int, int, int]:
+def counts(device: Direct3D12Device) -> tuple[int, int, int, int]:
     """Pipeline states: created, missed in PSDBs, missed in every cache, unknown."""
     found = device.get_state_object_statistics().pipeline_state_object_statistics
     return found.num_created, found.num_psdb_cache_missed, found.num_total_cache_missed, found.num_cache_unknown

@@ -12,11 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shaderkiln.compilers.job import CompileJob
 from shaderkiln.compilers.plugin import FamilyNotFoundError, open_family
 from shaderkiln.compilers.value_keys import driver_values
 from shaderkiln.databases.psdb import Psdb
-from shaderkiln.descriptions.capture import Capture
 from shaderkiln.descriptions.pipeline import PipelineKind
 from shaderkiln.direct3d12.component_pool import ComponentPool, MappedComponentPool, PoolStatistics
 from shaderkiln.direct3d12.serialized_components import serialize_stored
@@ -31,6 +29,8 @@ from shaderkiln.formats.pipeline_components import (
     assemble,
     serialize,
 )
+from shaderkiln.jobs.compile import CompileJob
+from shaderkiln.sources.capture import Capture
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPTURES = {

@@ -11,9 +11,9 @@ import pytest
 from device_support import GAME, Bench, finished_psdb, real_family
 
 from shaderkiln.databases.sodb import StateObjectDatabase
-from shaderkiln.descriptions.direct3d12.lowering_shaders import ShaderTranslations
-from shaderkiln.descriptions.direct3d12.lowering_state_object import VulkanLowering
 from shaderkiln.direct3d12.statistics import ObjectSource
+from shaderkiln.lowering.shaders import ShaderTranslations
+from shaderkiln.lowering.state_object import VulkanLowering
 from shaderkiln.sessions import FileSessionDesc, SessionFileFlags
 from shaderkiln.shaders.package import TranslatorPackages
 

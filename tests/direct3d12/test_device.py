@@ -30,18 +30,18 @@ from device_support import (
 from job_support import log_lines
 
 import shaderkiln.direct3d12 as d3d12
-from shaderkiln.compilers.hosted import HostedFamily
-from shaderkiln.compilers.pool import Limits
 from shaderkiln.compilers.value_keys import object_code_values
 from shaderkiln.databases.psdb import PsdbBuilder
-from shaderkiln.descriptions.direct3d12.lowering_state_object import part_key
 from shaderkiln.direct3d12.statistics import ObjectSource
 from shaderkiln.direct3d12.stored_objects import GroupRecord, compiler_digest
 from shaderkiln.errors import DriverError, InvalidArgumentError, NotFoundError, ShaderkilnError
 from shaderkiln.keys import Group, ValueType
+from shaderkiln.lowering.state_object import part_key
 from shaderkiln.registration.installer import Installer
 from shaderkiln.registration.records import PsdbProperties
 from shaderkiln.sessions import FileSessionDesc, MemorySessionDesc, RegisteredSessionDesc, SessionFileFlags, StoreFlags
+from shaderkiln.workers.hosted import HostedFamily
+from shaderkiln.workers.pool import Limits
 
 READ_ONLY = SessionFileFlags.READ_ONLY
 CREATE_ONLY = d3d12.ShaderCacheSessionSubobjectFlags.CREATE_ONLY

@@ -66,8 +66,8 @@ def test_a_game_without_its_files_finds_nothing(example: Any, tmp_path: Path) ->
     real_family()
     files = example.Files(tmp_path, some_pipeline_states(tmp_path / "game.sodb"))
     compiled = example.build(files, "amd-navi31")["compiled"]
-    from shaderkiln.compilers.pipeline_cache import header_of
     from shaderkiln.databases.psdb import Psdb, PsdbBuilder
+    from shaderkiln.jobs.cache_values import header_of
 
     with Psdb.open(files.psdb) as psdb:
         identity, application = psdb.identity, psdb.application

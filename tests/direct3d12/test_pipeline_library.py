@@ -26,14 +26,12 @@ from job_support import log_lines
 from msgspec.structs import replace
 from sodb_example import example
 
-from shaderkiln.compilers.hosted import HostedFamily
 from shaderkiln.compilers.plugin import FamilyNotFoundError, open_family
 from shaderkiln.descriptions.direct3d12.enums import Blend, DxgiFormat, PrimitiveTopologyType
-from shaderkiln.descriptions.direct3d12.lowering import direct3d12_application
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.descriptions.direct3d12.states import BlendDesc, RenderTargetBlendDesc, RenderTargetFormats
 from shaderkiln.direct3d12.creation import Part
-from shaderkiln.direct3d12.device import Device
+from shaderkiln.direct3d12.device import Direct3D12Device
 from shaderkiln.direct3d12.features import Feature
 from shaderkiln.direct3d12.pipeline_library import PipelineLibrary
 from shaderkiln.direct3d12.statistics import ObjectSource
@@ -41,7 +39,9 @@ from shaderkiln.direct3d12.stored_objects import StoredObject
 from shaderkiln.errors import DamagedInputError, InvalidArgumentError, NotFoundError, ShaderkilnError
 from shaderkiln.formats.pipeline_library import Block, BlockWriter, LibraryPipeline, PiecePool
 from shaderkiln.identity import ApplicationIdentity
+from shaderkiln.lowering.pipelines import direct3d12_application
 from shaderkiln.sessions import CacheControlFlags, CacheKindFlags, ShaderCacheSupportFlags
+from shaderkiln.workers.hosted import HostedFamily
 
 GUID = uuid.UUID("0b3c7a52-57d3-4c9a-9a57-5b8d3f2c7e10")
 REAL_DRIVERS = [("amd-navi31", None), ("amd-navi21", "mesa-stable")]
@@ -644,7 +644,7 @@ def mutants(blob: bytes, count: int, seed: int) -> Iterator[bytes]:
         yield bytes(mutant)
 
 
-def watched(device: Device, monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, ...]]:
+def watched(device: Direct3D12Device, monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, ...]]:
     """The object code that the driver is asked to take from now on, value by value."""
     asked: list[tuple[bytes, ...]] = []
     load = device._creator.load

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from shaderkiln.databases.fossilize import FossilizeArchive
-from shaderkiln.descriptions.capture import Capture
 from shaderkiln.formats.fossilize import Tag
 from shaderkiln.formats.fossilize_hash import compute_hash
 from shaderkiln.formats.fossilize_json import Coverage, parse_body, walk, write_body
 from shaderkiln.formats.spirv import inspect_module
+from shaderkiln.sources.capture import Capture
 from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import (
     ComputePipelineCreateInfo,

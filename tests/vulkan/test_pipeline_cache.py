@@ -15,7 +15,7 @@ import shaderkiln.vulkan as vk
 from shaderkiln.errors import AllocationError, DriverError, InvalidArgumentError
 from shaderkiln.formats.mesa_cache import Entry, Layout, read, seal, write
 from shaderkiln.formats.vk_cache import CacheHeader, read_header
-from shaderkiln.vulkan import AllocationCallbacks, Device, PipelineCache, Reason
+from shaderkiln.vulkan import AllocationCallbacks, PipelineCache, Reason, VulkanDevice
 from shaderkiln.vulkan_registry.structures import ComputePipelineCreateInfo
 
 pytestmark = pytest.mark.driver
@@ -26,7 +26,7 @@ def keys(cache: PipelineCache) -> set[tuple[int, bytes]]:
 
 
 @pytest.fixture
-def cache(device: Device) -> Iterator[PipelineCache]:
+def cache(device: VulkanDevice) -> Iterator[PipelineCache]:
     """A cache with the three small pipelines."""
     cache = device.create_pipeline_cache()
     assert all(create_all(device, cache))
@@ -39,20 +39,20 @@ def cache(device: Device) -> Iterator[PipelineCache]:
 
 
 @pytest.mark.spec("VC-01")
-def test_without_initial_data_a_cache_is_empty(device: Device) -> None:
+def test_without_initial_data_a_cache_is_empty(device: VulkanDevice) -> None:
     cache = device.create_pipeline_cache()
     assert cache.rejection is None
     assert cache.entries() == ()
 
 
 @pytest.mark.spec("VC-01")
-def test_initial_data_of_size_0_is_not_looked_at(device: Device) -> None:
+def test_initial_data_of_size_0_is_not_looked_at(device: VulkanDevice) -> None:
     cache = device.create_pipeline_cache(object(), initial_data_size=0)
     assert (cache.rejection, cache.entries()) == (None, ())
 
 
 @pytest.mark.spec("VC-02", "VC-13")
-def test_a_drivers_data_is_taken_by_that_driver_again(device: Device, blob: bytes) -> None:
+def test_a_drivers_data_is_taken_by_that_driver_again(device: VulkanDevice, blob: bytes) -> None:
     cache = device.create_pipeline_cache(blob)
     assert cache.rejection is None
     assert [p.result for p in create_all(device, cache, forbidden=True)] == ["VK_SUCCESS"] * 3
@@ -60,7 +60,7 @@ def test_a_drivers_data_is_taken_by_that_driver_again(device: Device, blob: byte
 
 
 @pytest.mark.spec("VC-13")
-def test_data_as_the_driver_wrote_it_is_taken_without_a_checksum(device: Device, blob: bytes) -> None:
+def test_data_as_the_driver_wrote_it_is_taken_without_a_checksum(device: VulkanDevice, blob: bytes) -> None:
     data = read(blob).data
     cache = device.create_pipeline_cache(data)
     assert all(create_all(device, cache, forbidden=True))
@@ -71,7 +71,7 @@ def test_data_as_the_driver_wrote_it_is_taken_without_a_checksum(device: Device,
 
 
 @pytest.mark.spec("VC-01")
-def test_a_size_of_initial_data_counts(device: Device, blob: bytes) -> None:
+def test_a_size_of_initial_data_counts(device: VulkanDevice, blob: bytes) -> None:
     assert device.create_pipeline_cache(blob + b"more", initial_data_size=len(blob)).read() == blob
     for size in (-1, len(blob) + 1):
         with pytest.raises(InvalidArgumentError):
@@ -82,7 +82,7 @@ def test_a_size_of_initial_data_counts(device: Device, blob: bytes) -> None:
 @pytest.mark.parametrize(("position", "reason"), [(0, Reason.HEADER), (4, Reason.HEADER), (8, Reason.DEVICE), (12, Reason.DEVICE),
                                                   (16, Reason.DEVICE), (31, Reason.DEVICE), (40, Reason.DAMAGED)])  # fmt: skip
 def test_data_that_does_not_fit_gives_an_empty_cache_and_the_reason(
-    device: Device, blob: bytes, position: int, reason: Reason
+    device: VulkanDevice, blob: bytes, position: int, reason: Reason
 ) -> None:
     damaged = bytearray(blob)
     damaged[position] ^= 1
@@ -95,7 +95,7 @@ def test_data_that_does_not_fit_gives_an_empty_cache_and_the_reason(
 
 
 @pytest.mark.spec("VC-02")
-def test_damage_reaches_no_driver(device: Device, blob: bytes) -> None:
+def test_damage_reaches_no_driver(device: VulkanDevice, blob: bytes) -> None:
     """Sampled; the whole of it is a soak."""
     dice = random.Random(1)
     starts = device.restarts
@@ -110,7 +110,7 @@ def test_damage_reaches_no_driver(device: Device, blob: bytes) -> None:
 
 @pytest.mark.soak
 @pytest.mark.spec("VC-02")
-def test_no_damage_reaches_a_driver(device: Device, blob: bytes) -> None:
+def test_no_damage_reaches_a_driver(device: VulkanDevice, blob: bytes) -> None:
     """Every byte changed, every truncation, 10,000 random mutations."""
     starts = device.restarts
     for position in range(len(blob)):
@@ -129,20 +129,20 @@ def test_no_damage_reaches_a_driver(device: Device, blob: bytes) -> None:
     assert _resident(device) < 512 << 20
 
 
-def _resident(device: Device) -> int:
+def _resident(device: VulkanDevice) -> int:
     process = device._process._service._process
     assert process is not None
     return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * 4096
 
 
-def _is_empty(device: Device, data: bytes) -> None:
+def _is_empty(device: VulkanDevice, data: bytes) -> None:
     cache = device.create_pipeline_cache(data)
     assert cache.rejection is not None
     assert cache.entries() == ()
     device.destroy_pipeline_cache(cache)
 
 
-def _is_whole_entries(device: Device, data: bytes, blob: bytes) -> None:
+def _is_whole_entries(device: VulkanDevice, data: bytes, blob: bytes) -> None:
     cache = device.create_pipeline_cache(data)
     entries = cache.entries()
     assert set(entries) <= set(read(blob, device.cache_layout))
@@ -172,7 +172,7 @@ def test_data_without_a_checksum_that_ends_the_driver_is_dropped() -> None:
 
 
 @pytest.mark.spec("VC-02")
-def test_a_pipeline_that_claims_more_shaders_than_it_has_reaches_no_driver(device: Device, blob: bytes) -> None:
+def test_a_pipeline_that_claims_more_shaders_than_it_has_reaches_no_driver(device: VulkanDevice, blob: bytes) -> None:
     """It would take gigabytes of memory, or read what is not there."""
     data = read(blob, device.cache_layout)
     if not any(len(entry.key) == 20 for entry in data) or device.cache_layout is not Layout.MESA:
@@ -183,7 +183,7 @@ def test_a_pipeline_that_claims_more_shaders_than_it_has_reaches_no_driver(devic
 
 
 @pytest.mark.spec("VC-03")
-def test_flags(device: Device) -> None:
+def test_flags(device: VulkanDevice) -> None:
     def make(flags: int) -> PipelineCache:
         return device.create_pipeline_cache(flags=flags)
 
@@ -206,7 +206,7 @@ def test_flags(device: Device) -> None:
 
 
 @pytest.mark.spec("VC-05", "VC-08", "VC-09")
-def test_the_size_and_all_data(device: Device, cache: PipelineCache) -> None:
+def test_the_size_and_all_data(device: VulkanDevice, cache: PipelineCache) -> None:
     size = cache.get_data()
     data, complete = cache.get_data(size)
     assert (len(data), complete) == (size, True)
@@ -224,14 +224,14 @@ def test_the_size_and_all_data(device: Device, cache: PipelineCache) -> None:
 
 
 @pytest.mark.spec("VC-08")
-def test_a_hit_does_not_change_the_data(device: Device, cache: PipelineCache) -> None:
+def test_a_hit_does_not_change_the_data(device: VulkanDevice, cache: PipelineCache) -> None:
     before = cache.read()
     assert all(pipeline.hit for pipeline in create_all(device, cache))
     assert cache.read() == before
 
 
 @pytest.mark.spec("VC-06", "VC-07")
-def test_every_size_from_0_to_all(device: Device, cache: PipelineCache) -> None:
+def test_every_size_from_0_to_all(device: VulkanDevice, cache: PipelineCache) -> None:
     size = cache.get_data()
     everything = set(cache.entries())
     counts = set()
@@ -261,7 +261,7 @@ def test_every_size_from_0_to_all(device: Device, cache: PipelineCache) -> None:
 
 
 @pytest.mark.spec("VC-10")
-def test_merging_gives_the_union_and_again_changes_nothing(device: Device) -> None:
+def test_merging_gives_the_union_and_again_changes_nothing(device: VulkanDevice) -> None:
     caches = [device.create_pipeline_cache() for _ in range(3)]
     infos = _many(4)
     device.create_compute_pipelines(caches[0], infos[:2], objects=OBJECTS)
@@ -280,7 +280,7 @@ def test_merging_gives_the_union_and_again_changes_nothing(device: Device) -> No
 
 
 @pytest.mark.spec("VC-10")
-def test_merging_fifty_caches(device: Device) -> None:
+def test_merging_fifty_caches(device: VulkanDevice) -> None:
     infos = _many(25)
     caches = []
     for number in range(50):
@@ -297,7 +297,7 @@ def test_merging_fifty_caches(device: Device) -> None:
 
 
 @pytest.mark.spec("VC-10")
-def test_merges_that_are_refused(device: Device, cache: PipelineCache) -> None:
+def test_merges_that_are_refused(device: VulkanDevice, cache: PipelineCache) -> None:
     other = device.create_pipeline_cache()
     before = cache.read()
     for sources in ([], [cache], [other, cache]):
@@ -320,7 +320,7 @@ def test_merges_that_are_refused(device: Device, cache: PipelineCache) -> None:
 
 
 @pytest.mark.spec("VC-11")
-def test_a_destroyed_cache_refuses_every_use(device: Device) -> None:
+def test_a_destroyed_cache_refuses_every_use(device: VulkanDevice) -> None:
     device.destroy_pipeline_cache(None)
     cache, other = device.create_pipeline_cache(), device.create_pipeline_cache()
     device.destroy_pipeline_cache(cache)
@@ -341,7 +341,7 @@ def test_a_destroyed_cache_refuses_every_use(device: Device) -> None:
 
 
 @pytest.mark.spec("VC-11")
-def test_the_allocation_callbacks_of_creation_must_come_again(device: Device) -> None:
+def test_the_allocation_callbacks_of_creation_must_come_again(device: VulkanDevice) -> None:
     mine, others = AllocationCallbacks(lambda size: size, lambda piece: None), AllocationCallbacks(int, print)
     with_callbacks = device.create_pipeline_cache(allocator=mine)
     for wrong in (None, others):
@@ -393,7 +393,7 @@ class Memory:
 
 
 @pytest.mark.spec("VC-12")
-def test_callbacks_see_the_memory_of_the_data(device: Device, blob: bytes) -> None:
+def test_callbacks_see_the_memory_of_the_data(device: VulkanDevice, blob: bytes) -> None:
     memory = Memory()
     cache = device.create_pipeline_cache(allocator=memory.callbacks)
     checksum = len(seal(b""))
@@ -411,7 +411,7 @@ def test_callbacks_see_the_memory_of_the_data(device: Device, blob: bytes) -> No
 
 
 @pytest.mark.spec("VC-12")
-def test_callbacks_that_give_nothing(device: Device, blob: bytes) -> None:
+def test_callbacks_that_give_nothing(device: VulkanDevice, blob: bytes) -> None:
     none = Memory(0)
     with pytest.raises(AllocationError) as error:
         device.create_pipeline_cache(blob, allocator=none.callbacks)
@@ -435,7 +435,7 @@ def test_callbacks_that_give_nothing(device: Device, blob: bytes) -> None:
 
 
 @pytest.mark.spec("VC-12")
-def test_a_callback_that_raises_memory_error_gives_nothing(device: Device) -> None:
+def test_a_callback_that_raises_memory_error_gives_nothing(device: VulkanDevice) -> None:
     def allocate(size: int) -> None:
         raise MemoryError
 
@@ -444,7 +444,7 @@ def test_a_callback_that_raises_memory_error_gives_nothing(device: Device) -> No
 
 
 @pytest.mark.spec("VC-13")
-def test_data_is_taken_by_a_device_in_another_process(device: Device, blob: bytes, tmp_path: Path) -> None:
+def test_data_is_taken_by_a_device_in_another_process(device: VulkanDevice, blob: bytes, tmp_path: Path) -> None:
     (tmp_path / "blob").write_bytes(blob)
     family, package = device_of(device)
     code = (

@@ -15,14 +15,14 @@ from driver_support import BUFFER_LAYOUT, MULTIPLY, SET
 from vulkan_support import CAPTURES, FORBIDDEN, HERE, OBJECTS, compute_pipeline, create_all, graphics_pipeline, opened
 
 import shaderkiln.vulkan as vk
-from shaderkiln.compilers.pool import Limits
-from shaderkiln.descriptions.capture import Capture
 from shaderkiln.descriptions.pipeline import PipelineDescription
 from shaderkiln.errors import DamagedInputError, DriverError, InvalidArgumentError
 from shaderkiln.formats.mesa_cache import read, seal
-from shaderkiln.vulkan import Device, Pipeline, PipelineCache
+from shaderkiln.sources.capture import Capture
+from shaderkiln.vulkan import Pipeline, PipelineCache, VulkanDevice
 from shaderkiln.vulkan_registry import constants
 from shaderkiln.vulkan_registry.structures import ShaderModuleCreateInfo, ShaderModuleHandle
+from shaderkiln.workers.pool import Limits
 
 pytestmark = pytest.mark.driver
 
@@ -41,13 +41,13 @@ def captured(name: str) -> list[PipelineDescription]:
         return found
 
 
-def create(device: Device, cache: PipelineCache | None, description: PipelineDescription) -> Pipeline:
+def create(device: VulkanDevice, cache: PipelineCache | None, description: PipelineDescription) -> Pipeline:
     make = device.create_compute_pipelines if description.kind == "compute" else device.create_graphics_pipelines
     return make(cache, [description])[0]
 
 
 def create_with_threads(
-    device: Device, cache: PipelineCache | None, descriptions: list[PipelineDescription], threads: int
+    device: VulkanDevice, cache: PipelineCache | None, descriptions: list[PipelineDescription], threads: int
 ) -> tuple[list[Pipeline], float]:
     """All outcomes and the seconds that it took."""
     waiting = iter(descriptions)
@@ -75,7 +75,7 @@ def create_with_threads(
 
 
 @pytest.mark.spec("VC-04", "VC-14")
-def test_a_cache_is_asked_and_gains_what_is_new(device: Device) -> None:
+def test_a_cache_is_asked_and_gains_what_is_new(device: VulkanDevice) -> None:
     cache = device.create_pipeline_cache()
     first = create_all(device, cache)
     assert [pipeline.result for pipeline in first] == ["VK_SUCCESS"] * 3
@@ -89,7 +89,7 @@ def test_a_cache_is_asked_and_gains_what_is_new(device: Device) -> None:
 
 
 @pytest.mark.spec("VC-04")
-def test_without_a_cache_nothing_is_kept(device: Device) -> None:
+def test_without_a_cache_nothing_is_kept(device: VulkanDevice) -> None:
     for _ in range(2):
         pipelines = create_all(device, None)
         assert all(pipelines)
@@ -97,7 +97,7 @@ def test_without_a_cache_nothing_is_kept(device: Device) -> None:
 
 
 @pytest.mark.spec("VC-14")
-def test_feedback_of_the_pipeline_and_of_every_stage(device: Device) -> None:
+def test_feedback_of_the_pipeline_and_of_every_stage(device: VulkanDevice) -> None:
     cache = device.create_pipeline_cache()
     compute, _, graphics = create_all(device, cache)
     for pipeline, stages in ((compute, 1), (graphics, 2)):
@@ -116,7 +116,7 @@ def test_feedback_of_the_pipeline_and_of_every_stage(device: Device) -> None:
 
 
 @pytest.mark.spec("VC-14")
-def test_compiling_forbidden_on_a_miss(device: Device) -> None:
+def test_compiling_forbidden_on_a_miss(device: VulkanDevice) -> None:
     cache = device.create_pipeline_cache()
     missed = create_all(device, cache, forbidden=True)
     assert [pipeline.result for pipeline in missed] == ["VK_PIPELINE_COMPILE_REQUIRED"] * 3
@@ -127,7 +127,7 @@ def test_compiling_forbidden_on_a_miss(device: Device) -> None:
 
 
 @pytest.mark.spec("VC-14")
-def test_an_early_return_leaves_the_rest(device: Device) -> None:
+def test_an_early_return_leaves_the_rest(device: VulkanDevice) -> None:
     cache = device.create_pipeline_cache()
     known, new, other = compute_pipeline(21), compute_pipeline(22, flags=FORBIDDEN | EARLY_RETURN), compute_pipeline(23)
     made = device.create_compute_pipelines(cache, [known, new, other], objects=OBJECTS)
@@ -139,7 +139,7 @@ def test_an_early_return_leaves_the_rest(device: Device) -> None:
     assert [bool(pipeline) for pipeline in made] == [True, False, True]
 
 
-def test_what_is_no_pipeline_of_that_kind(device: Device) -> None:
+def test_what_is_no_pipeline_of_that_kind(device: VulkanDevice) -> None:
     for infos in ([graphics_pipeline()], [OBJECTS], ["x"]):
         with pytest.raises(InvalidArgumentError):
             device.create_compute_pipelines(None, infos, objects=OBJECTS)  # type: ignore[arg-type]
@@ -153,7 +153,7 @@ def test_what_is_no_pipeline_of_that_kind(device: Device) -> None:
             assert all(device.create_compute_pipelines(None, [compute_pipeline()], objects=objects))
 
 
-def test_a_handle_that_means_something_else_in_another_description(device: Device) -> None:
+def test_a_handle_that_means_something_else_in_another_description(device: VulkanDevice) -> None:
     """Two captures may use one number for two shaders."""
     cache = device.create_pipeline_cache()
     module = next(handle for handle in OBJECTS if isinstance(handle, ShaderModuleHandle))
@@ -169,7 +169,7 @@ def test_a_handle_that_means_something_else_in_another_description(device: Devic
 
 
 @pytest.mark.spec("VC-04")
-def test_ten_threads_lose_nothing(device: Device) -> None:
+def test_ten_threads_lose_nothing(device: VulkanDevice) -> None:
     descriptions = captured("pygfx")
     alone = device.create_pipeline_cache()
     made, _ = create_with_threads(device, alone, descriptions, 1)
@@ -184,7 +184,7 @@ def test_ten_threads_lose_nothing(device: Device) -> None:
 
 
 @pytest.mark.spec("VC-04")
-def test_compiling_happens_outside_of_the_lock(device: Device) -> None:
+def test_compiling_happens_outside_of_the_lock(device: VulkanDevice) -> None:
     """Were the cache locked while a pipeline is compiled, whoever asks it meanwhile would wait: one hit for each compile."""
     descriptions = captured("pygfx")
     cache = device.create_pipeline_cache()
@@ -210,7 +210,7 @@ def test_compiling_happens_outside_of_the_lock(device: Device) -> None:
 
 @pytest.mark.spec("VC-06", "VC-13")
 @pytest.mark.parametrize("name", ["vkcube", "mpv", *(pytest.param(n, marks=pytest.mark.soak) for n in ("pygfx", "wgpu"))])
-def test_every_part_of_a_captures_cache_is_initial_data(device: Device, name: str) -> None:
+def test_every_part_of_a_captures_cache_is_initial_data(device: VulkanDevice, name: str) -> None:
     """At every size at which an entry more fits, and just below it."""
     cache = device.create_pipeline_cache()
     for description in captured(name):
@@ -233,7 +233,7 @@ def test_every_part_of_a_captures_cache_is_initial_data(device: Device, name: st
 
 
 @pytest.mark.spec("VC-04")
-def test_several_of_one_call_are_compiled_at_once_and_stay_in_order(device: Device) -> None:
+def test_several_of_one_call_are_compiled_at_once_and_stay_in_order(device: VulkanDevice) -> None:
     descriptions = [description for description in captured("wgpu") if description.kind == "compute"]
     cache = device.create_pipeline_cache()
     made = device.create_compute_pipelines(cache, descriptions)
@@ -244,13 +244,13 @@ def test_several_of_one_call_are_compiled_at_once_and_stay_in_order(device: Devi
 # ---------------------------------------------------------------------------------------------------- processes that end
 
 
-def kill(device: Device) -> None:
+def kill(device: VulkanDevice) -> None:
     process = device._process._service._process
     assert process is not None
     os.kill(process.pid, signal.SIGKILL)
 
 
-def test_a_cache_outlives_its_process(device: Device) -> None:
+def test_a_cache_outlives_its_process(device: VulkanDevice) -> None:
     cache = device.create_pipeline_cache()
     assert all(create_all(device, cache))
     data = cache.read()
@@ -278,7 +278,7 @@ def test_a_device_that_nobody_holds_any_more_ends_its_process() -> None:
     assert open_files() < files
 
 
-def test_pipelines_in_hand_are_made_again(device: Device) -> None:
+def test_pipelines_in_hand_are_made_again(device: VulkanDevice) -> None:
     descriptions = captured("pygfx")
     cache = device.create_pipeline_cache()
     timer = threading.Timer(0.1, kill, (device,))
@@ -304,7 +304,7 @@ def test_a_pipeline_that_takes_too_long_is_an_error_and_the_device_goes_on() -> 
 
 
 @pytest.mark.spec("VC-15")
-def test_binaries_make_the_pipeline_again_without_compiling(device: Device) -> None:
+def test_binaries_make_the_pipeline_again_without_compiling(device: VulkanDevice) -> None:
     if device.capabilities.object_code_form != "pipeline-binary":
         with pytest.raises(DriverError) as error:
             device.create_pipeline_binaries(compute_pipeline(), objects=OBJECTS)
@@ -321,7 +321,7 @@ def test_binaries_make_the_pipeline_again_without_compiling(device: Device) -> N
 
 
 @pytest.mark.spec("VC-15")
-def test_binaries_that_are_refused(device: Device) -> None:
+def test_binaries_that_are_refused(device: VulkanDevice) -> None:
     if device.capabilities.object_code_form != "pipeline-binary":
         pytest.skip(f"{device.family} has no VK_KHR_pipeline_binary")
     info = compute_pipeline(42)

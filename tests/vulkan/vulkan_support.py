@@ -16,7 +16,7 @@ from driver_support import OBJECTS, compute_pipeline, graphics_pipeline, targets
 
 import shaderkiln.vulkan as vk
 from shaderkiln.compilers.plugin import FamilyNotFoundError
-from shaderkiln.vulkan import Device, Pipeline, PipelineCache
+from shaderkiln.vulkan import Pipeline, PipelineCache, VulkanDevice
 from shaderkiln.vulkan_registry import constants
 
 CAPTURES = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "captures"
@@ -37,7 +37,7 @@ HERE = tuple(device for device in DEVICES if device in _targets) or DEVICES[:1]
 
 
 @contextmanager
-def opened(family: str, package: str, **options: object) -> Iterator[Device]:
+def opened(family: str, package: str, **options: object) -> Iterator[VulkanDevice]:
     """A device; skips the test where the driver package is not installed or lacks the family."""
     try:
         device = vk.open_device(family, package=package, **options)  # type: ignore[arg-type]
@@ -47,12 +47,12 @@ def opened(family: str, package: str, **options: object) -> Iterator[Device]:
         yield device
 
 
-def device_of(device: Device) -> tuple[str, str]:
+def device_of(device: VulkanDevice) -> tuple[str, str]:
     """Family and driver package of one of ``HERE``."""
     return next(found for found in DEVICES if found[0] == device.family)
 
 
-def create_all(device: Device, cache: PipelineCache | None, *, forbidden: bool = False) -> tuple[Pipeline, ...]:
+def create_all(device: VulkanDevice, cache: PipelineCache | None, *, forbidden: bool = False) -> tuple[Pipeline, ...]:
     """Two compute pipelines that differ in a constant, and a graphics pipeline with two stages."""
     flags = FORBIDDEN if forbidden else 0
     compute = [compute_pipeline(3, flags=flags), compute_pipeline(4, flags=flags)]

@@ -24,7 +24,7 @@ from shaderkiln.cli.output import (
 from shaderkiln.errors import AlreadyExistsError, InvalidArgumentError, UnreadableError
 
 if TYPE_CHECKING:
-    from shaderkiln.databases.pipeline_cache import Examination, Merged
+    from shaderkiln.databases.cache_file import Examination, Merged
 
 
 @click.group("cache", cls=SuggestingGroup)
@@ -52,7 +52,7 @@ def show_command(files: tuple[Path, ...], entries: bool, as_json: bool) -> None:
     Example:
       kiln cache show pipeline_cache.bin --entries
     """
-    from shaderkiln.databases.pipeline_cache import State, examine
+    from shaderkiln.databases.cache_file import State, examine
 
     good = True
     for path in files:
@@ -84,7 +84,7 @@ def merge_command(files: tuple[Path, ...], output: Path, salvage: bool, replace:
     Example:
       kiln cache merge -o all.bin first.bin second.bin
     """
-    from shaderkiln.databases.pipeline_cache import merge
+    from shaderkiln.databases.cache_file import merge
 
     for path in files:
         require_file(path)
@@ -109,7 +109,7 @@ def diff_command(first: Path, second: Path, as_json: bool) -> None:
     Example:
       kiln cache diff first.bin second.bin
     """
-    from shaderkiln.databases.pipeline_cache import compare
+    from shaderkiln.databases.cache_file import compare
 
     found = compare(_read(first), _read(second))
     kinds = (("only in the first", found.only_first), ("only in the second", found.only_second), ("differs", found.changed))
@@ -140,7 +140,7 @@ def from_psdb_command(psdb: Path, output: Path, replace: bool, as_json: bool) ->
       kiln cache from-psdb out/game.amd-navi31.psdb -o pipeline_cache.bin
     """
     from shaderkiln import api
-    from shaderkiln.compilers.pipeline_cache import export_cache
+    from shaderkiln.jobs.cache_values import export_cache
 
     require_file(psdb)
     require_psdb(psdb, "PSDB -o CACHE")
@@ -178,7 +178,7 @@ def _write(path: Path, data: bytes) -> None:
 
 def _families(found: Examination) -> tuple[str, ...]:
     """Families of installed drivers, asked before, that have just this header."""
-    from shaderkiln.compilers.pipeline_cache import families_of
+    from shaderkiln.jobs.cache_values import families_of
 
     assert found.header is not None
     return families_of(found.header)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, PATH, echo, json_option, time_text, warn_of_damage, warn_of_nothing
-from shaderkiln.compilers import unchanged
+from shaderkiln.jobs import unchanged
 
 if TYPE_CHECKING:
     from shaderkiln.cli.jobs import VerdictWriter
-    from shaderkiln.compilers.job import JobReport
-    from shaderkiln.compilers.sodb_source import StateObjectSource
-    from shaderkiln.descriptions.capture import Capture
+    from shaderkiln.jobs.compile import JobReport
+    from shaderkiln.sources.capture import Capture
+    from shaderkiln.sources.state_objects import StateObjectSource
 
 # Nothing that compiles is imported up here: a run that finds everything as the last one left it ends before it needs that.
 
@@ -235,8 +235,8 @@ def compile_command(
 
     from shaderkiln import api
     from shaderkiln.cli.jobs import VerdictWriter, application_identity, pipeline_names, run_job, run_jobs, wanted_keys
-    from shaderkiln.compilers.job import JobOptions
-    from shaderkiln.compilers.pool import Limits
+    from shaderkiln.jobs.compile import JobOptions
+    from shaderkiln.workers.pool import Limits
 
     # What SQLite has not yet moved from its log into a database is no part of the facts about that file.
     wal = Path(f"{capture}-wal").exists()
@@ -301,8 +301,8 @@ def keep_unchanged(
     source: Capture | StateObjectSource,
 ) -> None:
     """Keeps what the next run of the same question would show, if it would try nothing again."""
-    from shaderkiln.compilers.verdicts import Outcome, Tally
     from shaderkiln.drivers.packages import default_folder
+    from shaderkiln.jobs.verdicts import Outcome, Tally
 
     if report.interrupted or writer.tries_again or report.differences or not report.depends_on:
         return
@@ -315,8 +315,8 @@ def keep_unchanged(
     code = Path(unchanged.__file__).parents[1]
     files = [
         str(report.path.absolute()), str(default_folder()), *report.depends_on,
-        *(str(code / name) for name in ("compilers/job.py", "descriptions/canonical.py", "descriptions/requirements.py",
-                                        "drivers/device.py", "drivers/pipelines.py")),
+        *(str(code / name) for name in ("jobs/compile.py", "descriptions/canonical.py", "descriptions/requirements.py",
+                                        "drivers/logical_device.py", "drivers/pipelines.py")),
         *source.depends_on,
     ]  # fmt: skip
     unchanged.keep_record([*question, family, str(report.path.absolute())], inputs, files, shown)
@@ -359,8 +359,8 @@ def replay_command(
 
     from shaderkiln import api
     from shaderkiln.cli.jobs import VerdictWriter, pipeline_names, run_job, run_jobs, wanted_keys
-    from shaderkiln.compilers.job import JobOptions
-    from shaderkiln.compilers.pool import Limits
+    from shaderkiln.jobs.compile import JobOptions
+    from shaderkiln.workers.pool import Limits
 
     families = known_names(families)
 

@@ -24,25 +24,23 @@ from shaderkiln.cli.output import (
     write_json,
 )
 from shaderkiln.cli.unsupported import UnsupportedLines
-from shaderkiln.compilers.job import CompileJob, JobOptions, JobReport
-from shaderkiln.compilers.verdicts import (
+from shaderkiln.endings import death_text, signal_name, signal_number
+from shaderkiln.errors import AccessDeniedError, InvalidArgumentError
+from shaderkiln.identity import parse_version
+from shaderkiln.jobs.compile import CompileJob, JobOptions, JobReport
+from shaderkiln.jobs.verdicts import (
     GOOD,
     NOT_TRIED_AGAIN,
     POISON,
     Outcome,
     Verdict,
-    death_text,
-    signal_name,
-    signal_number,
 )
-from shaderkiln.errors import AccessDeniedError, InvalidArgumentError
-from shaderkiln.identity import parse_version
 
 if TYPE_CHECKING:
-    from shaderkiln.compilers.sodb_source import StateObjectSource
-    from shaderkiln.compilers.verify import VerifyReport
-    from shaderkiln.descriptions.capture import Capture
     from shaderkiln.identity import ApplicationIdentity
+    from shaderkiln.jobs.verify import VerifyReport
+    from shaderkiln.sources.capture import Capture
+    from shaderkiln.sources.state_objects import StateObjectSource
 
 
 class VerdictWriter:
@@ -220,7 +218,7 @@ def wanted_keys(keys: tuple[str, ...]) -> frozenset[bytes] | None:
 
 def pipeline_names(source: Capture | StateObjectSource, wanted: tuple[str, ...]) -> frozenset[str] | None:
     """The whole names of the pipelines that were asked for; None, which stands for all, if none was."""
-    from shaderkiln.compilers.inspection import resolve_pipeline
+    from shaderkiln.jobs.inspection import resolve_pipeline
 
     return frozenset(f"{resolve_pipeline(source, name)[1]:016x}" for name in wanted) if wanted else None
 

@@ -25,8 +25,8 @@ from shaderkiln.errors import (
 from shaderkiln.suggestions import close_to
 
 if TYPE_CHECKING:
-    from shaderkiln.compilers.job import Progress
     from shaderkiln.identity import Difference
+    from shaderkiln.jobs.compile import Progress
 
 EXIT_NOT_ALL_GOOD = 1
 EXIT_USAGE = 2

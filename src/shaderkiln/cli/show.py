@@ -17,8 +17,8 @@ from shaderkiln.identity import as_dict, format_version
 
 if TYPE_CHECKING:
     from shaderkiln.databases.psdb import Psdb
-    from shaderkiln.descriptions.capture import Capture
     from shaderkiln.descriptions.requirements import Unmet
+    from shaderkiln.sources.capture import Capture
 
 
 @click.command("show")
@@ -62,9 +62,9 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> bool:
     Whether every part of the file, and every entry that a pipeline needs, is whole.
     """
     from shaderkiln.capabilities import Capabilities
-    from shaderkiln.descriptions.capture import feature_names
     from shaderkiln.descriptions.requirements import RequirementChecker
     from shaderkiln.formats.fossilize import Tag
+    from shaderkiln.sources.capture import feature_names
 
     archive = capture.archive
     identity = capture.application.identity
@@ -165,7 +165,7 @@ def vulkan_version(version: int) -> str:
 
 def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -> None:
     """Identity, groups, values, sizes, de-duplication, the poison list, and the driver's statistics where they are stored."""
-    from shaderkiln.compilers.verdicts import signal_name
+    from shaderkiln.endings import signal_name
     from shaderkiln.keys import ValueType
 
     identity, application = database.identity, database.application
@@ -242,7 +242,7 @@ def _group_record(database: Psdb, group: Any) -> dict[str, Any]:
 
 
 def _performance(database: Psdb, group: Any) -> Any:
-    from shaderkiln.compilers.statistics import read_statistics
+    from shaderkiln.jobs.statistics import read_statistics
 
     return read_statistics(database, group)
 

@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 from shaderkiln.cli.output import echo, print_table, size_text, write_json
-from shaderkiln.compilers.sodb_source import StateObjectSource, shown_key
 from shaderkiln.databases.sodb import ObjectKind
 from shaderkiln.errors import NotFoundError
 from shaderkiln.identity import as_dict, format_version
+from shaderkiln.sources.state_objects import StateObjectSource, shown_key
 
 
 def show_sodb(path: Path, *, pipelines: bool, as_json: bool) -> None:

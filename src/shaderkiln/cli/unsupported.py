@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from shaderkiln.compilers.verdicts import Verdict, missing
+from shaderkiln.jobs.verdicts import Verdict, missing
 
 GROUPED_FROM = 3
 """So many pipelines that lack the same thing first get one line together."""

@@ -23,9 +23,9 @@ from shaderkiln.cli.output import (
     warn_of_damage,
     write_json,
 )
-from shaderkiln.compilers.pool import Limits
-from shaderkiln.compilers.verdicts import Outcome
-from shaderkiln.compilers.verify import VerifyJob
+from shaderkiln.jobs.verdicts import Outcome
+from shaderkiln.jobs.verify import VerifyJob
+from shaderkiln.workers.pool import Limits
 
 
 @click.command("verify")

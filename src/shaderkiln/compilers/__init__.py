@@ -1,1 +1,1 @@
-"""Compiler plugins and the jobs that run them: compile, verify, inspect, each pipeline in a process that may die alone."""
+"""The interface of a compiler plugin, the shipped plugins, and the names of values."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from msgspec import Struct
 
+from ..endings import Ending
 from ..errors import CacheCorruptError, ShaderkilnError
 from ..keys import ObjectKey, ValueKey, ValueType
 
@@ -31,21 +31,13 @@ class DatabaseWriteError(ShaderkilnError):
     """The system refused a write, for example for want of disk space; what was committed before is kept."""
 
 
-class Outcome(StrEnum):
-    """How a pipeline took its compiler down."""
-
-    CRASHED = "crashed"
-    TIMED_OUT = "timed-out"
-    OUT_OF_MEMORY = "out-of-memory"
-
-
 class Poison(Struct, frozen=True):
     """A pipeline that must not be given to this driver build again without being asked for."""
 
     object_key: ObjectKey
     kind: str
     name: str
-    outcome: Outcome
+    outcome: Ending
     signal: int
     """Number of the signal that ended the worker; 0 where there was none."""
     driver_build: str

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import xxhash
 
+from ..endings import Ending
 from ..errors import CacheCorruptError, InvalidArgumentError
 from ..identity import ApplicationIdentity, CompilerIdentity
 from ..keys import Group, ObjectKey, ValueKey, ValueType
-from .psdb_records import Outcome, Poison
+from .psdb_records import Poison
 
 if TYPE_CHECKING:
     import apsw
@@ -284,7 +285,7 @@ def poison_from_row(row: tuple[Any, ...]) -> Poison:
     _check_seal(row, "bsssiss", "poison entry")
     object_key, kind, name, outcome, signal, driver_build, detail, _ = row
     try:
-        return Poison(ObjectKey(object_key), kind, name, Outcome(outcome), signal, driver_build, detail)
+        return Poison(ObjectKey(object_key), kind, name, Ending(outcome), signal, driver_build, detail)
     except ValueError as error:
         raise CacheCorruptError(f"poison entry with an unknown outcome: {error}") from error
 

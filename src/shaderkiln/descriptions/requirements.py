@@ -16,7 +16,7 @@ from msgspec import Struct
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.descriptions import requirements_state as rules
 from shaderkiln.descriptions.pipeline import PipelineDescription
-from shaderkiln.descriptions.requirements_device import Device, Findings, Unmet
+from shaderkiln.descriptions.requirements_device import AdvertisedDevice, Findings, Unmet
 from shaderkiln.descriptions.requirements_spirv import EXECUTION_MODELS, STAGE_NAMES, check_entry_point, check_module
 from shaderkiln.errors import DamagedInputError
 from shaderkiln.formats.spirv import EntryPoint, ModuleInfo, inspect_module
@@ -51,7 +51,7 @@ class RequirementChecker:
     """
 
     def __init__(self, capabilities: Capabilities) -> None:
-        self.device = Device(capabilities)
+        self.device = AdvertisedDevice(capabilities)
         self._modules: OrderedDict[Handle | bytes, ModuleInfo] = OrderedDict()
         self._stages: OrderedDict[vk.PipelineShaderStageCreateInfo, tuple[tuple[Unmet, ...], bool]] = OrderedDict()
         self._objects: OrderedDict[Handle, tuple[Unmet, ...]] = OrderedDict()

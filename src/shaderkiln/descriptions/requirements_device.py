@@ -31,6 +31,16 @@ class Unmet(Struct, frozen=True):
     text: str
     """The whole in one line of English."""
 
+    @property
+    def is_doubt(self) -> bool:
+        """Whether this is no reason to keep a pipeline from the driver.
+
+        A shader may declare what the device supports and yet use an instruction in a way that the device does not advertise,
+        such as a float atomic add in a buffer where only shared memory is promised. Drivers often take it; one that does not
+        fails alone.
+        """
+        return self.kind == "instruction" and not self.name.startswith("opcode")
+
 
 # Members of a VkPhysicalDeviceVulkan11Properties that have another name in the structure that they came from.
 _RENAMED_PROPERTIES = {
@@ -82,7 +92,7 @@ def version_text(version: int) -> str:
     return f"{version >> 22 & 0x7F}.{version >> 12 & 0x3FF}"
 
 
-class Device:
+class AdvertisedDevice:
     """Look-ups in one set of capabilities."""
 
     def __init__(self, capabilities: Capabilities) -> None:
@@ -144,7 +154,7 @@ def alternative_text(alternative: tuple[object, ...]) -> str:
 class Findings:
     """Collects what is unmet while a description is walked."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: AdvertisedDevice) -> None:
         self.device = device
         self.unmet: list[Unmet] = []
 

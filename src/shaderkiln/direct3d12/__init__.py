@@ -10,7 +10,7 @@ from typing import Any
 _NAMES = {
     "shaderkiln.direct3d12.application": "ApplicationDesc DeclaredIdentity application_identity declare set_application_identity",
     "shaderkiln.direct3d12.creation": "DriverCrashError",
-    "shaderkiln.direct3d12.device": "Device create_device",
+    "shaderkiln.direct3d12.device": "Direct3D12Device create_device",
     "shaderkiln.direct3d12.features": (
         "Feature FeatureDataExplicitPsdbs FeatureDataShaderCache FeatureDataShaderCacheAbiSupport"
     ),

@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
 from shaderkiln.compilers.plugin import OBJECT_VERSION, FamilyCompiler
-from shaderkiln.compilers.pool import Death, Result
 from shaderkiln.compilers.value_keys import PIPELINE_BINARY, object_code_values
-from shaderkiln.compilers.verdicts import death_text, is_doubt
-from shaderkiln.descriptions.direct3d12.lowering_state_object import part_key
 from shaderkiln.descriptions.pipeline import PipelineDescription, UnsupportedPipelineError, has_shaders
 from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Recreate, Recreated
+from shaderkiln.endings import death_text
 from shaderkiln.errors import (
     CacheFullError,
     DriverError,
@@ -26,10 +24,12 @@ from shaderkiln.errors import (
     ShaderkilnError,
 )
 from shaderkiln.keys import Group, ObjectKey, Value
+from shaderkiln.lowering.state_object import part_key
 from shaderkiln.sessions.debug_layer import DebugLayer, Severity
 from shaderkiln.sessions.interface import ShaderCacheSession
+from shaderkiln.workers.lanes import DriverThread
+from shaderkiln.workers.pool import Death, Result
 
-from .driver_thread import DriverThread
 from .local_cache import LocalCache
 from .statistics import ObjectSource
 from .stored_objects import StoredObject, find_object, store_object
@@ -150,7 +150,7 @@ class ObjectCreator:
 
     def _check(self, part: Part) -> None:
         with self._check_lock:
-            unmet = [need for need in self._compiler.check(part.description) if not is_doubt(need)]
+            unmet = [need for need in self._compiler.check(part.description) if not need.is_doubt]
         if unmet:
             raise UnsupportedPipelineError(unmet, part.key)
 
@@ -183,7 +183,7 @@ class ObjectCreator:
             return True
         if isinstance(result, Death):
             self._fatal_stored.add(digest)
-            why = death_text(result.outcome, result.signal, self._compiler.identity.driver_build) + " while it was loaded"
+            why = death_text(result.ending, result.signal, self._compiler.identity.driver_build) + " while it was loaded"
         else:
             why = f"{result.code}: {result.message}" if isinstance(result, Failed) else "the driver would have to compile it"
         text = f"{whence}: object code of object {part.key.hex()} is not used: {why}"
@@ -197,16 +197,16 @@ class ObjectCreator:
             # Without shaders of its own it has no object code: that none comes of it again is all that can be found out.
             if has_shaders(pipeline):
                 return Recreated(0, False, "VK_PIPELINE_COMPILE_REQUIRED", 0.0)
-            return self._driver.ask(description, part.key, lambda request: Compile(request, pipeline))
-        return self._driver.ask(description, part.key, lambda request: Recreate(request, pipeline, stored.values))
+            return self._driver.ask(description, part.key, Compile(0, pipeline))
+        return self._driver.ask(description, part.key, Recreate(0, pipeline, stored.values))
 
     def _compile(self, part: Part) -> Compiled:
         if part.key in self._fatal:
             raise DriverCrashError(f"{self._fatal[part.key]}; not tried again by this device")
         pipeline = part.description.create_info
-        result = self._driver.ask(part.description, part.key, lambda request: Compile(request, pipeline))
+        result = self._driver.ask(part.description, part.key, Compile(0, pipeline))
         if isinstance(result, Death):
-            text = death_text(result.outcome, result.signal, self._compiler.identity.driver_build)
+            text = death_text(result.ending, result.signal, self._compiler.identity.driver_build)
             self._fatal[part.key] = text
             raise DriverCrashError(f"{text}: {result.output}" if result.output else text)
         if isinstance(result, Failed):

@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from shaderkiln.compilers.plugin import FamilyCompiler, open_family
-from shaderkiln.compilers.pool import Limits
 from shaderkiln.descriptions.direct3d12.canonical import object_key
 from shaderkiln.descriptions.direct3d12.enums import ShaderCacheSessionSubobjectFlags, StateObjectFlags
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
@@ -34,11 +33,12 @@ from shaderkiln.sessions.debug_layer import DebugLayer, Severity, process_debug_
 from shaderkiln.sessions.descs import SESSION_SUPPORT, SessionDesc1, ShaderCacheSessionDesc, ShaderCacheSupportFlags
 from shaderkiln.sessions.factory import SessionEnvironment, create_shader_cache_session, create_shader_cache_session1
 from shaderkiln.sessions.interface import SessionReference, ShaderCacheSession
+from shaderkiln.workers.lanes import DriverThread
+from shaderkiln.workers.pool import Limits
 
 from .application import DeclaredIdentity, identity_for_device, process_executable
 from .components import Components, DefaultPsdb, properties
 from .creation import ObjectCreator, Part, combined, parts_of
-from .driver_thread import DriverThread
 from .features import (
     DEVICE_SUPPORT,
     Feature,
@@ -83,7 +83,7 @@ class Lowering(Protocol):
     def close(self) -> None: ...
 
 
-class Device:
+class Direct3D12Device:
     """A device of one adapter family. Made by ``create_device``; close it, or use it in a ``with`` statement.
 
     The driver lives in processes of its own, which are started when the first object is created and replaced after they have ended:
@@ -322,7 +322,7 @@ class Device:
         if self._default is not None:
             self._default.close()
 
-    def __enter__(self) -> Device:
+    def __enter__(self) -> Direct3D12Device:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -428,7 +428,7 @@ _adapters: WeakKeyDictionary[ShaderCacheSession, CompilerIdentity] = WeakKeyDict
 class _Attached:
     """The explicit PSDB of an object that is being created, which is kept open until its creation ends."""
 
-    def __init__(self, device: Device, desc: ShaderCacheSessionSubobjectDesc | None) -> None:
+    def __init__(self, device: Direct3D12Device, desc: ShaderCacheSessionSubobjectDesc | None) -> None:
         self.session: ShaderCacheSession | None = None
         self._reference: SessionReference | None = None
         self._keep = False
@@ -474,7 +474,7 @@ def create_device(
     debug: DebugLayer = process_debug_layer,
     lowering: Lowering | None = None,
     tool: bool = False,
-) -> Device:
+) -> Direct3D12Device:
     """A device of an adapter family, for example ``amd-navi31``.
 
     ``application`` is an identity of this device's own (``declare``) in place of the process's. ``executable`` is the program by
@@ -488,7 +488,7 @@ def create_device(
     declared = identity_for_device(application)
     identity = None if declared is None else declared.application
     if lowering is None:
-        from shaderkiln.descriptions.direct3d12.lowering_state_object import VulkanLowering
+        from shaderkiln.lowering.state_object import VulkanLowering
 
         lowering = VulkanLowering(identity)
     made_for = msgspec.structs.replace(lowering.application, identity=identity or ApplicationIdentity())
@@ -496,7 +496,7 @@ def create_device(
         compiler = family
     else:
         compiler = open_family(family, made_for, plugin=plugin, package=package, abi_version=abi_version)
-    return Device(
+    return Direct3D12Device(
         compiler,
         lowering,
         application=identity,

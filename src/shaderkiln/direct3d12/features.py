@@ -1,4 +1,4 @@
-"""What ``Device.check_feature_support`` answers (EP-06, EP-08)."""
+"""What ``Direct3D12Device.check_feature_support`` answers (EP-06, EP-08)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from .statistics import ObjectSource
 
 if TYPE_CHECKING:
     from .creation import Part
-    from .device import Device
+    from .device import Direct3D12Device
     from .stored_objects import StoredObject
 
 _Desc = TypeVar("_Desc", PipelineStateStream, StateObjectDesc)
@@ -32,7 +32,7 @@ class DeviceObject(PrivateData, ABC, Generic[_Desc]):
 
     def __init__(
         self,
-        device: Device,
+        device: Direct3D12Device,
         desc: _Desc,
         object_key: ObjectKey,
         source: ObjectSource,
@@ -107,7 +107,7 @@ class StateObject(DeviceObject[StateObjectDesc]):
 
     def __init__(
         self,
-        device: Device,
+        device: Direct3D12Device,
         desc: StateObjectDesc,
         object_key: ObjectKey,
         source: ObjectSource,

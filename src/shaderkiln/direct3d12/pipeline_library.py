@@ -34,13 +34,13 @@ from .statistics import ObjectSource
 from .stored_objects import StoredObject
 
 if TYPE_CHECKING:
-    from .device import Device
+    from .device import Direct3D12Device
 
 
 class PipelineLibrary(PrivateData):
-    """Made by ``Device.create_pipeline_library``. May be used by several threads, also to load one pipeline."""
+    """Made by ``Direct3D12Device.create_pipeline_library``. May be used by several threads, also to load one pipeline."""
 
-    def __init__(self, device: Device, blob: Buffer = b"") -> None:
+    def __init__(self, device: Direct3D12Device, blob: Buffer = b"") -> None:
         """Raises as ``blobs.open_block``; an empty blob gives an empty library."""
         self.device = device
         self._block: Block | None = None if is_empty(blob) else open_block(blob, device.compiler)
@@ -72,8 +72,7 @@ class PipelineLibrary(PrivateData):
         """The pipeline state of that name, created from its object code without compiling: the same object each time.
 
         Raises InvalidArgumentError where there is none, or where it was stored for another desc; DamagedInputError where its part
-        of the blob is damaged; and as ``Device.create_pipeline_state``, which creates it where the driver refuses what the library
-        has.
+        of the blob is damaged; and as ``create_pipeline_state``, which creates it where the driver refuses what the library has.
         """
         self.device._check_open()
         validate(stream)

@@ -49,7 +49,7 @@ from .statistics import ObjectSource
 from .stored_objects import StoredObject, compiler_digest
 
 if TYPE_CHECKING:
-    from .device import Device
+    from .device import Direct3D12Device
 
 RADV = 3
 """VkDriverId."""
@@ -81,7 +81,7 @@ class DeserializedPipelineState:
 
     def __init__(
         self,
-        device: Device,
+        device: Direct3D12Device,
         serialized: SerializedPipelineState,
         object_key: ObjectKey,
         description: PipelineDescription,
@@ -110,7 +110,9 @@ class DeserializedPipelineState:
         return ObjectSource.SERIALIZED
 
 
-def serialize(device: Device, pipeline: PipelineState, kind: str, flags: int = SerializeFlags.NONE) -> SerializedPipelineState:
+def serialize(
+    device: Direct3D12Device, pipeline: PipelineState, kind: str, flags: int = SerializeFlags.NONE
+) -> SerializedPipelineState:
     """The pieces of a pipeline state of that kind; equal pipelines give equal bytes.
 
     Raises NotCurrentlyAvailableError on a device that is no tool's, in a process without debug flags; InvalidArgumentError for
@@ -131,7 +133,7 @@ def serialize(device: Device, pipeline: PipelineState, kind: str, flags: int = S
     stored = pipeline._object_code()
     signature = b""
     if kind == "compute":
-        from shaderkiln.descriptions.direct3d12.lowering_shaders import own_root_signature
+        from shaderkiln.lowering.shaders import own_root_signature
 
         signature = pipeline.desc.root_signature_blob or own_root_signature(list(pipeline.desc.shaders().values())) or b""
     return serialize_stored(part.key, part.description, stored, device.compiler, root_signature=signature)
@@ -177,7 +179,7 @@ def serialize_stored(
     return serialize_pieces(record, codes, modules)
 
 
-def deserialize(device: Device, serialized: SerializedPipelineState, kind: str) -> DeserializedPipelineState:
+def deserialize(device: Direct3D12Device, serialized: SerializedPipelineState, kind: str) -> DeserializedPipelineState:
     """Create a pipeline of that kind from its pieces, wherever they lie, with compiling forbidden.
 
     Raises DamagedInputError (``E_INVALIDARG``) for a piece that is missing, altered or in another's place, AdapterNotFoundError or
@@ -199,7 +201,7 @@ def deserialize(device: Device, serialized: SerializedPipelineState, kind: str) 
     return DeserializedPipelineState(device, serialized, ObjectKey(record.object_key), description, record.root_signature)
 
 
-def derive(device: Device, base: DeserializedPipelineState, variation: ComputeVariation) -> DeserializedPipelineState:
+def derive(device: Direct3D12Device, base: DeserializedPipelineState, variation: ComputeVariation) -> DeserializedPipelineState:
     """A variation of a compute pipeline with its object code, created with compiling forbidden.
 
     A root signature may be another one where everything that the base's has keeps its register and its place, and the object code
@@ -245,7 +247,7 @@ def keeps_object_code(compiler: CompilerIdentity, before: _Layout, after: _Layou
     )
 
 
-def _create(device: Device, found: Assembled, description: PipelineDescription) -> None:
+def _create(device: Direct3D12Device, found: Assembled, description: PipelineDescription) -> None:
     record, values = found.record, found.values
     key = ObjectKey(record.object_key)
     keys = tuple(value.key for value in object_code_values(device.compiler.object_code_form, key, values))
@@ -257,9 +259,9 @@ def _create(device: Device, found: Assembled, description: PipelineDescription) 
 def _with_layout(compiler: CompilerIdentity, base: DeserializedPipelineState, blob: bytes) -> PipelineDescription:
     """The base's description with the layout of another root signature."""
     from shaderkiln.descriptions.direct3d12.binding_layout import BindingLayout, binding_layout
-    from shaderkiln.descriptions.direct3d12.lowering_layout import RootLayout, pipeline_layout
-    from shaderkiln.descriptions.direct3d12.lowering_objects import Objects, Reasons
     from shaderkiln.formats import root_signature
+    from shaderkiln.lowering.layout import RootLayout, pipeline_layout
+    from shaderkiln.lowering.objects import Objects, Reasons
 
     def lowered(signature: root_signature.RootSignature, bindings: BindingLayout) -> _Layout:
         objects, reasons = Objects(), Reasons()

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from shaderkiln.drivers import marshal
 from shaderkiln.drivers.bindings import ffi
-from shaderkiln.drivers.device import Device
+from shaderkiln.drivers.logical_device import LogicalDevice
 from shaderkiln.drivers.physical_device import check
 from shaderkiln.errors import InvalidArgumentError, NotFoundError
 from shaderkiln.vulkan_registry.handles import Handle
@@ -33,7 +33,7 @@ class Objects:
     ``make_pipeline`` creates a library or base pipeline from its description with additional create flags.
     """
 
-    def __init__(self, device: Device, make_pipeline: PipelineMaker) -> None:
+    def __init__(self, device: LogicalDevice, make_pipeline: PipelineMaker) -> None:
         self._device = device
         self._make_pipeline = make_pipeline
         self._descriptions: dict[tuple[str, int], Struct] = {}

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from shaderkiln.drivers import marshal
 from shaderkiln.drivers.bindings import ffi
-from shaderkiln.drivers.device import Device
+from shaderkiln.drivers.caches import create_cache, destroy_cache, read_whole_cache
+from shaderkiln.drivers.logical_device import LogicalDevice
 from shaderkiln.drivers.objects import Objects
 from shaderkiln.drivers.physical_device import BINARY_FORM, CACHE_FORM, NO_FORM, check, enumerate_all, result_name
-from shaderkiln.drivers.pipeline_caches import create_cache, destroy_cache, read_whole_cache
 from shaderkiln.drivers.protocol import (
     AnyPipeline,
     Compiled,
@@ -121,7 +121,7 @@ class Pipelines:
     Several threads may be in ``create`` at once; the other methods are one thread's.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: LogicalDevice) -> None:
         self._device = device
         self.objects = Objects(device, self._make_dependency)
         self._known: dict[bytes, tuple[tuple[bytes, bytes], ...]] = {}

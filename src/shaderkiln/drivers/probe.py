@@ -105,7 +105,7 @@ def _cache_path(target: Target, features: tuple[str, ...], environment: Mapping[
 def _worker_version() -> tuple[int, ...]:
     """Changes with the code that opens devices: how it does that is part of the answer."""
     folder = Path(__file__).parent
-    return tuple((folder / name).stat().st_mtime_ns for name in ("device.py", "physical_device.py", "pipelines.py"))
+    return tuple((folder / name).stat().st_mtime_ns for name in ("logical_device.py", "physical_device.py", "pipelines.py"))
 
 
 def _read(path: Path) -> Probe | None:

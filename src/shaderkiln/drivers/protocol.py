@@ -262,7 +262,8 @@ class Failed(Struct, frozen=True, tag=True):
 
 
 CacheRequest: TypeAlias = CreateCache | DestroyCache | ReadCache | MergeCaches | Create
-Request: TypeAlias = Open | Define | Forget | Compile | Recreate | Inspect | CacheRequest
+NumberedRequest: TypeAlias = Compile | Recreate | Inspect | CacheRequest
+Request: TypeAlias = Open | Define | Forget | NumberedRequest
 Answer: TypeAlias = Opened | Compiled | Recreated | Inspected | Done | CacheRead | Created | Failed
 
 

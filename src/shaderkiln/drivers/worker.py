@@ -20,10 +20,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from shaderkiln.drivers.bindings import ffi
-from shaderkiln.drivers.device import Device
+from shaderkiln.drivers.caches import PipelineCaches
 from shaderkiln.drivers.icd import Driver
+from shaderkiln.drivers.logical_device import LogicalDevice
 from shaderkiln.drivers.physical_device import PhysicalDevice
-from shaderkiln.drivers.pipeline_caches import PipelineCaches
 from shaderkiln.drivers.pipelines import Pipelines
 from shaderkiln.drivers.protocol import (
     MAXIMUM_FRAME,
@@ -71,7 +71,7 @@ class Session:
         self._changed = threading.Condition()
         self._caches: PipelineCaches | None = None
         self._physical: PhysicalDevice | None = None
-        self._device: Device | None = None
+        self._device: LogicalDevice | None = None
         self._pipelines: Pipelines | None = None
 
     def handle(self, request: Request) -> Answer | None:
@@ -168,7 +168,7 @@ class Session:
         capabilities = physical.capabilities()
         if not request.create_device:
             return Opened(capabilities=capabilities, global_key=b"", seconds=perf_counter() - started)
-        device = self._device = Device(physical, request.features)
+        device = self._device = LogicalDevice(physical, request.features)
         pipelines = self._pipelines = Pipelines(device)
         self._caches = PipelineCaches(device)
         if request.threads > 0 and self._send is not None:

@@ -10,11 +10,11 @@ with vk.open_device("amd-navi31") as device:
 
 from shaderkiln.drivers.protocol import Feedback
 from shaderkiln.vulkan.allocation import AllocationCallbacks
-from shaderkiln.vulkan.device import Device, open_device
-from shaderkiln.vulkan.driver_process import ProcessEndedError
+from shaderkiln.vulkan.device import VulkanDevice, open_device
 from shaderkiln.vulkan.initial_data import Reason, Rejection
 from shaderkiln.vulkan.pipeline_cache import EXTERNALLY_SYNCHRONIZED, INTERNALLY_SYNCHRONIZED_MERGE, PipelineCache
 from shaderkiln.vulkan.pipelines import COMPILE_REQUIRED, SUCCESS, Pipeline, PipelineBinary
+from shaderkiln.workers.shared_process import ProcessEndedError
 
 __all__ = [
     "COMPILE_REQUIRED",
@@ -22,7 +22,6 @@ __all__ = [
     "INTERNALLY_SYNCHRONIZED_MERGE",
     "SUCCESS",
     "AllocationCallbacks",
-    "Device",
     "Feedback",
     "Pipeline",
     "PipelineBinary",
@@ -30,5 +29,6 @@ __all__ = [
     "ProcessEndedError",
     "Reason",
     "Rejection",
+    "VulkanDevice",
     "open_device",
 ]

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.compilers.plugin import FamilyCompiler, open_family
-from shaderkiln.compilers.pool import Limits
 from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind
 from shaderkiln.descriptions.traversal import references
 from shaderkiln.drivers.protocol import (
@@ -36,7 +35,6 @@ from shaderkiln.formats.mesa_cache import Layout
 from shaderkiln.formats.vk_cache import HEADER_SIZE
 from shaderkiln.identity import CompilerIdentity
 from shaderkiln.vulkan.allocation import OUT_OF_HOST_MEMORY, AllocationCallbacks
-from shaderkiln.vulkan.driver_process import DriverProcess, ProcessEndedError
 from shaderkiln.vulkan.gate import Gate
 from shaderkiln.vulkan.initial_data import check
 from shaderkiln.vulkan.pipeline_cache import EXTERNALLY_SYNCHRONIZED, INTERNALLY_SYNCHRONIZED_MERGE, PipelineCache
@@ -49,6 +47,8 @@ from shaderkiln.vulkan_registry.structures import (
     PipelineCreateFlags2CreateInfo,
     RayTracingPipelineCreateInfoKHR,
 )
+from shaderkiln.workers.pool import Limits
+from shaderkiln.workers.shared_process import DriverProcess, ProcessEndedError
 
 T = TypeVar("T")
 AnyInfo: TypeAlias = PipelineDescription | PipelineCreateInfo
@@ -86,7 +86,7 @@ def open_device(
     abi_version: int | None = None,
     threads: int | None = None,
     limits: Limits | None = None,
-) -> Device:
+) -> VulkanDevice:
     """Open a device of an adapter family, with its driver in a process of its own.
 
     ``features`` are the code-changing features (robustness) to turn on, as ``VkStructure.member``. ``plugin``, ``package`` and
@@ -97,10 +97,10 @@ def open_device(
     """
     application = Application(features=tuple(sorted(features)))
     compiler = open_family(family, application, plugin=plugin, package=package, abi_version=abi_version)
-    return Device(compiler, threads=threads, limits=limits)
+    return VulkanDevice(compiler, threads=threads, limits=limits)
 
 
-class Device:
+class VulkanDevice:
     """A device; a context manager. Any thread may use it.
 
     If the driver's process ends while it creates pipelines, those that it had in hand are tried once more, each alone in a new
@@ -149,7 +149,7 @@ class Device:
             cache.destroyed = True
             cache._memory.release()
 
-    def __enter__(self) -> Device:
+    def __enter__(self) -> VulkanDevice:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -249,7 +249,7 @@ class Device:
             def merge(process: DriverProcess) -> None:
                 numbers = tuple(source._in(process) for source in sources)
                 number = destination._in(process)
-                process.ask(lambda request: MergeCaches(request, number, numbers))
+                process.ask(MergeCaches(0, number, numbers))
 
             self._with_process(merge)
             destination._changed()
@@ -292,7 +292,7 @@ class Device:
         """
         self._require_binaries()
         description = _description(info, None, objects, 0)
-        answer = self._ask_alone(description, lambda request: Compile(request, description.create_info))
+        answer = self._ask_alone(description, Compile(0, description.create_info))
         assert isinstance(answer, Compiled)
         key = self.identity.global_key
         return tuple(PipelineBinary(name, data, checksum(data), key) for name, data in answer.values)
@@ -315,7 +315,7 @@ class Device:
             if checksum(binary.data) != binary.checksum:
                 raise DamagedInputError(f"pipeline binary {binary.key.hex()} is not what was captured")
         values = tuple((binary.key, binary.data) for binary in binaries)
-        answer = self._ask_alone(description, lambda request: Recreate(request, description.create_info, values))
+        answer = self._ask_alone(description, Recreate(0, description.create_info, values))
         assert isinstance(answer, Recreated)
         return Pipeline(description.name, description.kind, answer.result, "", answer.seconds, answer.hit)
 
@@ -355,16 +355,16 @@ class Device:
 
     def _quietly(self, process: DriverProcess, number: int) -> None:
         with suppress(ProcessEndedError):
-            process.ask(lambda request: DestroyCache(request, number))
+            process.ask(DestroyCache(0, number))
 
     def _find_layout(self) -> Layout:
         if self.capabilities.driver_id not in _MESA:
             return Layout.OPAQUE
         process = self._process
-        process.ask(lambda request: CreateCache(request, 1))
-        answer = process.ask(lambda request: ReadCache(request, 1, whole=True))
+        process.ask(CreateCache(0, 1))
+        answer = process.ask(ReadCache(0, 1, whole=True))
         assert isinstance(answer, CacheRead)
-        process.ask(lambda request: DestroyCache(request, 1))
+        process.ask(DestroyCache(0, 1))
         if len(answer.data) == HEADER_SIZE and self.capabilities.driver_id == _RADV:
             return Layout.RADV_22
         return Layout.MESA
@@ -409,16 +409,16 @@ class Device:
         if self.capabilities.object_code_form != "pipeline-binary":
             raise DriverError("the driver has no VK_KHR_pipeline_binary", code=_NO_FEATURE)
 
-    def _ask_alone(self, description: PipelineDescription, make: Callable[[int], Compile | Recreate]) -> Answer:
+    def _ask_alone(self, description: PipelineDescription, request: Compile | Recreate) -> Answer:
         """One request about one pipeline; once more, alone, where the process ends."""
         self._require_met(description)
         with self._gate.shared():
             try:
-                return self._connected().ask(make, description)
+                return self._connected().ask(request, description)
             except ProcessEndedError:
                 pass
         with self._gate.alone():
-            return self._connected().ask(make, description)
+            return self._connected().ask(request, description)
 
     def _require_met(self, description: PipelineDescription) -> None:
         unmet = self._compiler.check(description)
@@ -493,7 +493,7 @@ class Device:
         try:
             process = self._connected()
             number = 0 if cache is None else cache._in(process)
-            future = process.submit(lambda request: Create(request, description.create_info, number, forbidden), description)
+            future = process.submit(Create(0, description.create_info, number, forbidden), description)
         except ProcessEndedError as error:
             future = Future()
             future.set_exception(error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, overload
 
@@ -18,8 +17,8 @@ from shaderkiln.vulkan.gate import Gate
 from shaderkiln.vulkan.initial_data import Reason, Rejection
 
 if TYPE_CHECKING:
-    from shaderkiln.vulkan.device import Device
-    from shaderkiln.vulkan.driver_process import DriverProcess
+    from shaderkiln.vulkan.device import VulkanDevice
+    from shaderkiln.workers.shared_process import DriverProcess
 
 EXTERNALLY_SYNCHRONIZED = 0x1
 """VK_PIPELINE_CACHE_CREATE_EXTERNALLY_SYNCHRONIZED_BIT: the caller never lets two threads use the cache at once."""
@@ -32,14 +31,16 @@ SAVED_AT_LEAST = 8
 
 
 class PipelineCache:
-    """A cache of a device, made by ``Device.create_pipeline_cache``. Any thread may use it.
+    """A cache of a device, made by ``VulkanDevice.create_pipeline_cache``. Any thread may use it.
 
     The entries are the driver's, in its own VkPipelineCache. Data that is got from it is the driver's, with entries in the order
     of their keys, and with a checksum behind it (``mesa_cache.seal``), so that what is altered is noticed when it comes back. If
     the driver's process ends, the cache lives on in a new one with the entries that were fetched last.
     """
 
-    def __init__(self, device: Device, number: int, flags: int, data: bytes, callbacks: AllocationCallbacks | None) -> None:
+    def __init__(
+        self, device: VulkanDevice, number: int, flags: int, data: bytes, callbacks: AllocationCallbacks | None
+    ) -> None:
         self.device = device
         self.flags = flags
         self.rejection: Rejection | None = None
@@ -132,7 +133,7 @@ class PipelineCache:
         """The number of the cache in that process, in which it is made first if it comes from another one."""
         with self._lock:
             if self._process is not process:
-                process.ask(lambda request: CreateCache(request, self._number, self._saved, self.flags))
+                process.ask(CreateCache(0, self._number, self._saved, self.flags))
                 self._process = process
                 self._version += 1
             return self._number
@@ -169,7 +170,7 @@ class PipelineCache:
         try:
             self._memory.grow_to(len(data))
         except AllocationError:
-            self._ask(lambda request: DestroyCache(request, self._number))
+            self._ask(DestroyCache(0, self._number))
             with self._lock:
                 self._process = None
                 self._version += 1
@@ -190,14 +191,14 @@ class PipelineCache:
         return data, complete
 
     def _read(self, size: int | None) -> tuple[bytes, bool]:
-        answer = self._ask(lambda request: ReadCache(request, self._number, size, whole=size is None))
+        answer = self._ask(ReadCache(0, self._number, size, whole=size is None))
         assert isinstance(answer, CacheRead)
         return answer.data, answer.complete
 
-    def _ask(self, make: Callable[[int], CreateCache | DestroyCache | ReadCache]) -> object:
+    def _ask(self, request: CreateCache | DestroyCache | ReadCache) -> object:
         def ask(process: DriverProcess) -> object:
             self._in(process)
-            return process.ask(make)
+            return process.ask(request)
 
         return self.device._with_process(ask)
 
