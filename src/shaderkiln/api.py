@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,13 @@ from shaderkiln.errors import AccessDeniedError, InvalidArgumentError, Unreadabl
 if TYPE_CHECKING:
     from shaderkiln.databases.psdb import Psdb
     from shaderkiln.identity import ApplicationIdentity
-    from shaderkiln.jobs.compile import CompileJob, JobOptions, JobReport, Progress
+    from shaderkiln.jobs.compile import CompileJob, JobOptions, JobReport
     from shaderkiln.jobs.inspection import Inspection
+    from shaderkiln.jobs.progress import Progress
     from shaderkiln.jobs.verdicts import Verdict
     from shaderkiln.jobs.verify import VerifyJob, VerifyReport
     from shaderkiln.sources.capture import Capture
-    from shaderkiln.sources.state_objects import StateObjectSource
+    from shaderkiln.sources.source import Source
     from shaderkiln.workers.pool import Limits
 
 PathLike = str | os.PathLike[str]
@@ -62,7 +64,7 @@ def open_source(
     pipeline_states: bool = True,
     state_objects: bool = True,
     application: int | str | None = None,
-) -> Capture | StateObjectSource:
+) -> Source:
     """Opens a capture or a state object database as a source of pipelines.
 
     ``keys``, ``pipeline_states`` and ``state_objects`` choose among the objects of a state object database; a capture has none.
@@ -106,7 +108,7 @@ def psdb_path(capture: PathLike, family: str, output: PathLike | None, *, single
 
 
 def compile_capture(
-    capture: Capture | StateObjectSource | PathLike,
+    capture: Source | PathLike,
     family: str,
     output: PathLike | None = None,
     *,
@@ -132,36 +134,33 @@ def compile_capture(
     from shaderkiln.compilers.plugin import open_family
     from shaderkiln.jobs.compile import CompileJob
 
-    if isinstance(capture, str | os.PathLike):
-        with open_source(capture) as opened:
-            return compile_capture(
-                opened, family, output, plugin=plugin, package=package, abi_version=abi_version,
-                application=application, options=options,
-                on_verdict=on_verdict, on_tick=on_tick, on_start=on_start,
-            )  # fmt: skip
-    _require_one_set_of_features(capture)
-    compiler = open_family(family, capture.application, plugin=plugin, package=package, abi_version=abi_version)
-    path = psdb_path(capture.path, compiler.identity.family, output, single=True)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AccessDeniedError(f"{path.parent}: cannot be made a folder: {error.strerror}") from error
-    job = CompileJob(capture, compiler, path, options, application=application, on_verdict=on_verdict, on_tick=on_tick)
-    if on_start:
-        on_start(job)
-    return job.run()
-
-
-def _require_one_set_of_features(source: Capture | StateObjectSource) -> None:
-    from shaderkiln.sources.capture import Capture
-
-    if isinstance(source, Capture):
+    with _opened(capture) as source:
         source.require_one_set_of_features()
+        compiler = open_family(family, source.application, plugin=plugin, package=package, abi_version=abi_version)
+        path = psdb_path(source.path, compiler.identity.family, output, single=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise AccessDeniedError(f"{path.parent}: cannot be made a folder: {error.strerror}") from error
+        job = CompileJob(source, compiler, path, options, application=application, on_verdict=on_verdict, on_tick=on_tick)
+        if on_start:
+            on_start(job)
+        return job.run()
+
+
+@contextmanager
+def _opened(source: Source | PathLike) -> Iterator[Source]:
+    """A source as it is; one that is opened here is closed again."""
+    if isinstance(source, str | os.PathLike):
+        with open_source(source) as opened:
+            yield opened
+    else:
+        yield source
 
 
 def verify_psdb(
     database: Psdb | PathLike,
-    capture: Capture | StateObjectSource | PathLike,
+    capture: Source | PathLike,
     *,
     family: str | None = None,
     plugin: str | None = None,
@@ -183,36 +182,25 @@ def verify_psdb(
     from shaderkiln.databases.psdb import Psdb
     from shaderkiln.jobs.verify import VerifyJob
 
-    if not isinstance(database, Psdb):
-        with open_psdb(database) as opened:
-            return verify_psdb(
-                opened, capture, family=family, plugin=plugin, package=package, workers=workers, limits=limits, strict=strict,
-                on_verdict=on_verdict, on_tick=on_tick, on_start=on_start,
-            )  # fmt: skip
-    if isinstance(capture, str | os.PathLike):
-        with open_source(capture) as source:
-            return verify_psdb(
-                database, source, family=family, plugin=plugin, package=package, workers=workers, limits=limits, strict=strict,
-                on_verdict=on_verdict, on_tick=on_tick, on_start=on_start,
-            )  # fmt: skip
-    _require_one_set_of_features(capture)
-    compiler = open_family(
-        family or database.identity.family,
-        capture.application,
-        plugin=plugin,
-        package=package,
-        abi_version=None if family or package else database.identity.abi_version,
-    )
-    job = VerifyJob(
-        capture, compiler, database, workers=workers, limits=limits, strict=strict, on_verdict=on_verdict, on_tick=on_tick
-    )
-    if on_start:
-        on_start(job)
-    return job.run()
+    with nullcontext(database) if isinstance(database, Psdb) else open_psdb(database) as psdb, _opened(capture) as source:
+        source.require_one_set_of_features()
+        compiler = open_family(
+            family or psdb.identity.family,
+            source.application,
+            plugin=plugin,
+            package=package,
+            abi_version=None if family or package else psdb.identity.abi_version,
+        )
+        job = VerifyJob(
+            source, compiler, psdb, workers=workers, limits=limits, strict=strict, on_verdict=on_verdict, on_tick=on_tick
+        )
+        if on_start:
+            on_start(job)
+        return job.run()
 
 
 def inspect_pipeline(
-    capture: Capture | StateObjectSource | PathLike,
+    capture: Source | PathLike,
     pipeline: str,
     family: str,
     *,
@@ -227,17 +215,12 @@ def inspect_pipeline(
     if there is none, InvalidArgumentError if several fit.
     """
     from shaderkiln.compilers.plugin import open_family
-    from shaderkiln.jobs.inspection import find_pipeline, inspect
-    from shaderkiln.sources.capture import Capture
+    from shaderkiln.jobs.inspection import inspect
+    from shaderkiln.sources.source import resolve_pipeline
 
-    if isinstance(capture, str | os.PathLike):
-        with open_source(capture) as opened:
-            return inspect_pipeline(
-                opened, pipeline, family, plugin=plugin, package=package, abi_version=abi_version, limits=limits
-            )
-    description = find_pipeline(capture, pipeline)
-    application = capture.application
-    if isinstance(capture, Capture):
-        application = capture.application_of(description.kind, int(description.name, 16))
-    compiler = open_family(family, application, plugin=plugin, package=package, abi_version=abi_version)
-    return inspect(compiler, description, limits)
+    with _opened(capture) as source:
+        kind, hash = resolve_pipeline(source, pipeline)
+        description = source.load(kind, hash)
+        application = source.application_of(kind, hash)
+        compiler = open_family(family, application, plugin=plugin, package=package, abi_version=abi_version)
+        return inspect(compiler, description, limits)

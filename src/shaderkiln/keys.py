@@ -12,6 +12,9 @@ ObjectKey = NewType("ObjectKey", bytes)
 ValueKey = NewType("ValueKey", bytes)
 """The driver's key of one value: any non-empty byte string, equal only if every byte is (EP-15)."""
 
+OBJECT_VERSION = 1
+"""The version of a group whose source gives its objects none (a capture)."""
+
 
 class ValueType(IntEnum):
     """The kinds of value that one key can hold, with the numbers of EP-14."""

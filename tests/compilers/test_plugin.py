@@ -114,7 +114,7 @@ def test_a_plugin_from_outside_compiles_finds_and_verifies(kiln: Kiln, tmp_path:
         assert database.identity.abi_version == 2 << 48 | 1 << 32
         assert database.identity.application_profile_version == 3 << 32
         for number in range(2):
-            key = source.object_key(source.load("compute", 0x1000 + number))
+            key = source.object_key("compute", 0x1000 + number)
             group = database.group(key, 1)
             assert group.name == name(number)
             assert b"".join(map(database.find, group.value_keys)) == b"code of code %cpart of code" % b"ab"[number]

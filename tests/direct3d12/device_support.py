@@ -12,7 +12,7 @@ import pytest
 import toy_compiler
 from driver_support import multiply_shader
 
-from shaderkiln.compilers.plugin import OBJECT_VERSION, FamilyCompiler, FamilyNotFoundError, open_family
+from shaderkiln.compilers.plugin import FamilyCompiler, FamilyNotFoundError, open_family
 from shaderkiln.compilers.value_keys import object_code_values
 from shaderkiln.databases.psdb import PsdbBuilder
 from shaderkiln.descriptions.direct3d12.enums import StateObjectFlags, StateObjectType
@@ -23,7 +23,7 @@ from shaderkiln.direct3d12.application import ApplicationDesc, DeclaredIdentity,
 from shaderkiln.direct3d12.device import Direct3D12Device, create_device
 from shaderkiln.direct3d12.objects import PipelineState, StateObject
 from shaderkiln.identity import ApplicationIdentity, CompilerIdentity
-from shaderkiln.keys import Group, ObjectKey
+from shaderkiln.keys import OBJECT_VERSION, Group, ObjectKey
 from shaderkiln.lowering.pipelines import direct3d12_application
 from shaderkiln.registration.installer import Installer
 from shaderkiln.registration.records import PsdbProperties, Scope

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from shaderkiln.jobs.compile import Progress
+from shaderkiln.jobs.progress import Progress
 
 
 def progress(seconds: float = 10.0, **fields: object) -> Progress:

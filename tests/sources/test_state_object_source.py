@@ -13,7 +13,7 @@ from sodb_example import example
 
 from shaderkiln import api
 from shaderkiln.cli.main import kiln as kiln_group
-from shaderkiln.compilers.plugin import OBJECT_VERSION, open_family
+from shaderkiln.compilers.plugin import open_family
 from shaderkiln.databases.psdb import Psdb
 from shaderkiln.databases.sodb import ObjectKind, StateObjectDatabase
 from shaderkiln.descriptions.direct3d12.canonical import object_key
@@ -24,8 +24,9 @@ from shaderkiln.descriptions.direct3d12.states import SampleDesc
 from shaderkiln.descriptions.pipeline import UnsupportedPipelineError
 from shaderkiln.errors import CacheCorruptError, InvalidArgumentError, NotFoundError, ShaderkilnError
 from shaderkiln.identity import ApplicationIdentity
-from shaderkiln.jobs.compile import JobOptions, version_of
+from shaderkiln.jobs.compile import JobOptions
 from shaderkiln.jobs.verdicts import Outcome, Verdict
+from shaderkiln.keys import OBJECT_VERSION
 from shaderkiln.lowering.pipelines import DEVICE_FEATURES, direct3d12_application
 from shaderkiln.lowering.state_object import part_key, with_collections
 from shaderkiln.shaders.package import NAME, TranslatorPackages
@@ -77,13 +78,13 @@ def family() -> str:
 
 def test_pipelines_have_the_kinds_versions_and_labels_of_their_objects(small: Path) -> None:
     with StateObjectSource.open(small) as source:
-        found = {source.label(f"{hash:016x}"): (kind, f"{hash:016x}") for kind, hash in source.pipelines()}
+        found = {source.label(f"{hash:016x}"): (kind, hash) for kind, hash in source.pipelines()}
         assert {label: kind for label, (kind, _) in found.items()} == {
             "fill": "compute", "fill again": "compute", "ff00726564756365": "compute", "graph: Graph": "compute",
         }  # fmt: skip
-        versions = {label: version_of(source, name) for label, (_, name) in found.items()}
+        versions = {label: source.version(kind, hash) for label, (kind, hash) in found.items()}
         assert versions == {"fill": 1, "fill again": 7, "ff00726564756365": 3, "graph: Graph": 2}
-        assert len({name for _, name in found.values()}) == 4
+        assert len({hash for _, hash in found.values()}) == 4
 
 
 def test_descriptions_and_keys_are_those_of_the_descs(small: Path) -> None:
@@ -95,7 +96,7 @@ def test_descriptions_and_keys_are_those_of_the_descs(small: Path) -> None:
             description = source.load(kind, hash)
             assert description.name == f"{hash:016x}"
             assert source.cost(kind, hash) > 0
-            keys[source.label(description.name)] = source.object_key(description)
+            keys[source.label(description.name)] = source.object_key(kind, hash)
     assert keys == {"fill": object_key(FILL), "fill again": object_key(FILL), "ff00726564756365": object_key(REDUCE)}
 
 
@@ -103,9 +104,8 @@ def test_a_captures_objects_have_the_one_version() -> None:
     samples = Path(example.__file__).resolve().parents[1] / "samples" / "samples.foz"
     with Capture.open(samples) as capture:
         kind, hash = next(capture.pipelines())
-        assert version_of(capture, f"{hash:016x}") == OBJECT_VERSION
+        assert capture.version(kind, hash) == OBJECT_VERSION
         assert capture.label(f"{hash:016x}") == f"{hash:016x}"
-        assert kind
 
 
 def test_what_vulkan_cannot_do_has_its_object_key(small: Path) -> None:
@@ -150,7 +150,7 @@ def test_an_unknown_pipeline_is_not_found(small: Path) -> None:
         with pytest.raises(NotFoundError):
             source.load("compute", 1)
         with pytest.raises(NotFoundError):
-            source.version("0000000000000001")
+            source.version("compute", 1)
         _, hash = next(source.pipelines())
         with pytest.raises(NotFoundError):
             source.load("graphics", hash)
@@ -196,9 +196,9 @@ def test_state_object_keys_count_parents_and_collections(whole: Path) -> None:
         for kind, hash in source.pipelines():
             if kind == "raytracing":
                 description = source.load(kind, hash)
-                found[source.label(description.name)] = source.object_key(description)
+                found[source.label(description.name)] = source.object_key(kind, hash)
         assert found == {"collection.hits": object_key(inlined(b"collection.hits"))}
-        (part,) = source._parts(b"executable.addition", ObjectKind.STATE_OBJECT)
+        (part,) = source._object(b"executable.addition", ObjectKind.STATE_OBJECT).parts
     assert part.object_key == part_key(addition, 0) == addition
 
 

@@ -15,8 +15,7 @@ from shaderkiln.jobs import unchanged
 if TYPE_CHECKING:
     from shaderkiln.cli.jobs import VerdictWriter
     from shaderkiln.jobs.compile import JobReport
-    from shaderkiln.sources.capture import Capture
-    from shaderkiln.sources.state_objects import StateObjectSource
+    from shaderkiln.sources.source import Source
 
 # Nothing that compiles is imported up here: a run that finds everything as the last one left it ends before it needs that.
 
@@ -298,7 +297,7 @@ def keep_unchanged(
     family: str,
     report: JobReport,
     writer: VerdictWriter,
-    source: Capture | StateObjectSource,
+    source: Source,
 ) -> None:
     """Keeps what the next run of the same question would show, if it would try nothing again."""
     from shaderkiln.drivers.packages import default_folder

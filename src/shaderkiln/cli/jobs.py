@@ -38,9 +38,8 @@ from shaderkiln.jobs.verdicts import (
 
 if TYPE_CHECKING:
     from shaderkiln.identity import ApplicationIdentity
-    from shaderkiln.jobs.verify import VerifyReport
-    from shaderkiln.sources.capture import Capture
-    from shaderkiln.sources.state_objects import StateObjectSource
+    from shaderkiln.jobs.shell import Report
+    from shaderkiln.sources.source import Source
 
 
 class VerdictWriter:
@@ -120,7 +119,7 @@ SHOWN = frozenset(Outcome) - {Outcome.COMPILED, Outcome.REUSED, Outcome.HIT}
 
 
 def run_job(
-    source: Capture | StateObjectSource,
+    source: Source,
     family: str,
     output: Path | None,
     options: JobOptions,
@@ -153,7 +152,7 @@ def run_job(
 def run_jobs(
     families: tuple[str, ...],
     run: Callable[[str], JobReport],
-    source: Capture | StateObjectSource,
+    source: Source,
     *,
     as_json: bool,
     fail_on_unsupported: bool,
@@ -197,7 +196,7 @@ def show_report(report: JobReport, family: str, *, as_json: bool, kept: bool) ->
         echo(f"{family}: {difference}")
 
 
-def end_text(report: JobReport | VerifyReport) -> str:
+def end_text(report: Report) -> str:
     """What a job did, in words; of an interrupted one also how much it did not do."""
     if not report.interrupted:
         return str(report.tally)
@@ -216,14 +215,14 @@ def wanted_keys(keys: tuple[str, ...]) -> frozenset[bytes] | None:
     return frozenset(found) if keys else None
 
 
-def pipeline_names(source: Capture | StateObjectSource, wanted: tuple[str, ...]) -> frozenset[str] | None:
+def pipeline_names(source: Source, wanted: tuple[str, ...]) -> frozenset[str] | None:
     """The whole names of the pipelines that were asked for; None, which stands for all, if none was."""
-    from shaderkiln.jobs.inspection import resolve_pipeline
+    from shaderkiln.sources.source import resolve_pipeline
 
     return frozenset(f"{resolve_pipeline(source, name)[1]:016x}" for name in wanted) if wanted else None
 
 
-def application_identity(source: Capture | StateObjectSource, changes: dict[str, str | None]) -> ApplicationIdentity:
+def application_identity(source: Source, changes: dict[str, str | None]) -> ApplicationIdentity:
     """The capture's application with what the command line says about it."""
     given: dict[str, Any] = {}
     for field, value in changes.items():

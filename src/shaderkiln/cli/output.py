@@ -26,7 +26,7 @@ from shaderkiln.suggestions import close_to
 
 if TYPE_CHECKING:
     from shaderkiln.identity import Difference
-    from shaderkiln.jobs.compile import Progress
+    from shaderkiln.jobs.progress import Progress
 
 EXIT_NOT_ALL_GOOD = 1
 EXIT_USAGE = 2

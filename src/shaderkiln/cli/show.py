@@ -82,7 +82,7 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> bool:
         name = f"{hash:016x}"
         try:
             description = capture.load(kind, hash)
-            key = capture.object_key(description).hex()
+            key = capture.object_key(kind, hash).hex()
             whole += 1
             unmet = checker.check(description)
         except ShaderkilnError as error:

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription
 from shaderkiln.errors import InvalidArgumentError, NotFoundError, ShaderkilnError
 from shaderkiln.identity import CompilerIdentity
-from shaderkiln.keys import Group, ObjectKey
+from shaderkiln.keys import OBJECT_VERSION, Group, ObjectKey
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -31,8 +31,6 @@ SHIPPED = {
 }
 """The plugins of this package. They are entry points like every other; reading the entry points of a whole environment takes longer
 than a run that finds everything done, so these are known here too and asked first."""
-OBJECT_VERSION = 1
-"""The version under which a source that has none of its own (a capture) stores its groups."""
 
 
 class FamilyNotFoundError(NotFoundError):

@@ -7,7 +7,6 @@ from dataclasses import fields
 
 import msgspec
 
-from shaderkiln.compilers.plugin import OBJECT_VERSION
 from shaderkiln.compilers.value_keys import object_code_values
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.errors import AdapterNotFoundError, DamagedInputError, DriverVersionMismatchError, InvalidArgumentError
@@ -24,7 +23,7 @@ from shaderkiln.formats.pipeline_library import (
     check_combination,
 )
 from shaderkiln.identity import ApplicationIdentity, CompilerIdentity
-from shaderkiln.keys import Group, ObjectKey
+from shaderkiln.keys import OBJECT_VERSION, Group, ObjectKey
 
 from .stored_objects import StoredObject
 

@@ -12,18 +12,17 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
-from shaderkiln.compilers.plugin import OBJECT_VERSION, FamilyCompiler
+from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.compilers.value_keys import PIPELINE_BINARY, object_code_values
 from shaderkiln.descriptions.pipeline import PipelineDescription, UnsupportedPipelineError, has_shaders
 from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Recreate, Recreated
-from shaderkiln.endings import death_text
 from shaderkiln.errors import (
     CacheFullError,
     DriverError,
     NotCurrentlyAvailableError,
     ShaderkilnError,
 )
-from shaderkiln.keys import Group, ObjectKey, Value
+from shaderkiln.keys import OBJECT_VERSION, Group, ObjectKey, Value
 from shaderkiln.lowering.state_object import part_key
 from shaderkiln.sessions.debug_layer import DebugLayer, Severity
 from shaderkiln.sessions.interface import ShaderCacheSession
@@ -183,7 +182,7 @@ class ObjectCreator:
             return True
         if isinstance(result, Death):
             self._fatal_stored.add(digest)
-            why = death_text(result.ending, result.signal, self._compiler.identity.driver_build) + " while it was loaded"
+            why = result.text(self._compiler.identity.driver_build) + " while it was loaded"
         else:
             why = f"{result.code}: {result.message}" if isinstance(result, Failed) else "the driver would have to compile it"
         text = f"{whence}: object code of object {part.key.hex()} is not used: {why}"
@@ -206,7 +205,7 @@ class ObjectCreator:
         pipeline = part.description.create_info
         result = self._driver.ask(part.description, part.key, Compile(0, pipeline))
         if isinstance(result, Death):
-            text = death_text(result.ending, result.signal, self._compiler.identity.driver_build)
+            text = result.text(self._compiler.identity.driver_build)
             self._fatal[part.key] = text
             raise DriverCrashError(f"{text}: {result.output}" if result.output else text)
         if isinstance(result, Failed):

@@ -10,31 +10,20 @@ METADATA value that lists them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from shaderkiln.compilers.value_keys import DIGEST_BYTES, PIPELINE_BINARY, object_code_values
 from shaderkiln.databases.cache_file import Merged, merge
-from shaderkiln.databases.psdb import Psdb, PsdbBuilder
-from shaderkiln.drivers.protocol import Compile, Compiled
-from shaderkiln.errors import CacheCorruptError, DamagedInputError, NotFoundError, ShaderkilnError, UnsupportedError
+from shaderkiln.databases.psdb import Psdb
+from shaderkiln.errors import CacheCorruptError, DamagedInputError, NotFoundError, UnsupportedError
 from shaderkiln.formats import mesa_cache
 from shaderkiln.formats.mesa_cache import Entry, Layout
 from shaderkiln.formats.vk_cache import CacheHeader
 from shaderkiln.identity import CompilerIdentity
 from shaderkiln.keys import Group, ObjectKey, Value, ValueKey, ValueType
-from shaderkiln.vulkan_registry.structures import (
-    ComputePipelineCreateInfo,
-    GraphicsPipelineCreateInfo,
-    RayTracingPipelineCreateInfoKHR,
-)
-from shaderkiln.workers.pool import Task, WorkerPool
-
-if TYPE_CHECKING:
-    from shaderkiln.jobs.compile import Source
 
 _FORM = 1
 _SUFFIX = b"pipeline-cache"
@@ -146,53 +135,6 @@ def _found(database: Psdb, group: Group, key: ValueKey) -> bytes:
         return database.find(key)
     except NotFoundError as error:
         raise CacheCorruptError(f"pipeline {group.name}: cache entry {key.hex()} is not stored") from error
-
-
-def add_caches(
-    source: Source,
-    builder: PsdbBuilder,
-    pool: WorkerPool,
-    *,
-    only: Container[str] | None,
-    is_stopped: Callable[[], bool],
-    on_result: Callable[[], None],
-) -> None:
-    """Creates through a cache what has a group and no cache stored yet; what the driver cannot do it for goes without."""
-    from shaderkiln.jobs.compile import version_of
-
-    def tasks() -> Iterator[Task | None]:
-        for kind, hash in source.pipelines():
-            if is_stopped():
-                return
-            if only is not None and f"{hash:016x}" not in only:
-                continue
-            try:
-                description = source.load(kind, hash)
-                key = source.object_key(description)
-            except ShaderkilnError:
-                continue
-            version = version_of(source, description.name)
-            known = key in groups or builder.has_value(cache_value_key(key), ValueType.METADATA)
-            if known or not builder.has_group(key, version):
-                yield None
-                continue
-            groups[key] = Group(key, version, builder.value_keys(key, version), kind, description.name)
-            yield Task(description, key, Compile(0, description.create_info, as_cache=True))
-
-    groups: dict[ObjectKey, Group] = {}
-    for task, result in pool.run(tasks()):
-        group = groups.pop(task.object_key)
-        if isinstance(result, Compiled):
-            for _, data in result.values:
-                try:
-                    values = cache_values(task.object_key, data)
-                except DamagedInputError:
-                    continue
-                builder.add(group, values)
-        on_result()
-
-
-_AnyPipeline = GraphicsPipelineCreateInfo | ComputePipelineCreateInfo | RayTracingPipelineCreateInfoKHR
 
 
 def families_of(header: CacheHeader) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from shaderkiln.databases.fossilize_read import FossilizeArchive
-from shaderkiln.descriptions.canonical import Digester, canonical_varint, module_digest
+from shaderkiln.descriptions.canonical import Digester, canonical_varint, module_digest, resolver
 from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind
 from shaderkiln.descriptions.traversal import references
 from shaderkiln.errors import DamagedInputError, InvalidArgumentError, NotFoundError, ShaderkilnError
@@ -28,7 +28,7 @@ from shaderkiln.formats.fossilize_json import (
     parse_module_head,
 )
 from shaderkiln.identity import ApplicationIdentity
-from shaderkiln.keys import ObjectKey
+from shaderkiln.keys import OBJECT_VERSION, ObjectKey
 from shaderkiln.vulkan_registry import structures
 from shaderkiln.vulkan_registry.handles import Handle
 
@@ -115,8 +115,9 @@ class Capture:
         that can be read."""
         self._cache: OrderedDict[tuple[Tag, int], _Loaded] = OrderedDict()
         self._cached_size = 0
-        self._digesters: dict[PipelineKind, Digester] = {}
-        self._objects: Mapping[Handle, Struct] = {}
+        self._digests: dict[PipelineKind, dict[Handle, bytes]] = {kind: {} for kind in KIND_TAGS}
+        self._latest: PipelineDescription | None = None
+        """The pipeline that was loaded last: a job asks for its object key and then for itself."""
         self._named_applications: tuple[tuple[int, Application], ...] | None = None
 
     @classmethod
@@ -249,9 +250,9 @@ class Capture:
         Raises NotFoundError if there is no such pipeline, and DamagedInputError that names the entry that is damaged or missing
         and the entries that lead to it.
         """
-        tag = KIND_TAGS[kind]
-        if not self.archive.contains(tag, hash):
-            raise NotFoundError(f"{self.archive.path}: no {kind} pipeline {hash:016x}")
+        if self._latest is not None and (self._latest.kind, self._latest.name) == (kind, f"{hash:016x}"):
+            return self._latest
+        tag = self._tag_of(kind, hash)
         loaded = self._load(tag, hash, keep=False)
         objects: dict[Handle, Struct] = {}
         try:
@@ -260,7 +261,8 @@ class Capture:
             raise DamagedInputError(f"{_entry(tag, hash)}: references are nested too deeply") from None
         create_info = loaded.structure
         assert isinstance(create_info, PipelineCreateInfo)
-        return PipelineDescription(f"{hash:016x}", kind, create_info, CapturedObjects(objects))
+        self._latest = PipelineDescription(f"{hash:016x}", kind, create_info, CapturedObjects(objects))
+        return self._latest
 
     def cost(self, kind: PipelineKind, hash: int) -> int:
         """Bytes of the pipeline's own shader modules as they are coded in the archive: an estimate of the time to compile it.
@@ -279,27 +281,29 @@ class Capture:
                 continue
         return total
 
-    def object_key(self, description: PipelineDescription) -> ObjectKey:
-        """The key that ``canonical.object_key`` gives, by what is known already. Only for this capture's own descriptions."""
-        digester = self._digesters.get(description.kind)
-        if digester is None:
-            digester = self._digesters[description.kind] = Digester(self._resolve)
-        known = digester.known
+    def version(self, kind: PipelineKind, hash: int) -> int:
+        """A capture has no versions: the same of every pipeline. Raises NotFoundError if there is no such pipeline."""
+        self._tag_of(kind, hash)
+        return OBJECT_VERSION
+
+    def object_key(self, kind: PipelineKind, hash: int) -> ObjectKey:
+        """The key that ``canonical.object_key`` gives of the description, by what is known already. Raises as ``load``."""
+        description = self.load(kind, hash)
+        known = self._digests[kind]
         if len(known) > KNOWN_DIGESTS:
             known.clear()
-        self._objects = description.objects
-        if isinstance(description.objects, CapturedObjects):
-            for handle, head in description.objects.modules():
-                if handle not in known and not head.unknown_members:
-                    coded = spirv_to_varint(head.code) if head.coded is None else head.coded
-                    known[handle] = module_digest(head.flags, head.code_size, coded)
-        return ObjectKey(digester.digest(description.create_info))
+        assert isinstance(description.objects, CapturedObjects)
+        for handle, head in description.objects.modules():
+            if handle not in known and not head.unknown_members:
+                coded = spirv_to_varint(head.code) if head.coded is None else head.coded
+                known[handle] = module_digest(head.flags, head.code_size, coded)
+        return ObjectKey(Digester(resolver(description.objects), known).digest(description.create_info))
 
-    def _resolve(self, handle: Handle) -> Struct:
-        try:
-            return self._objects[handle]
-        except KeyError:
-            raise DamagedInputError(f"{handle!r} is missing") from None
+    def _tag_of(self, kind: PipelineKind, hash: int) -> Tag:
+        tag = KIND_TAGS[kind]
+        if not self.archive.contains(tag, hash):
+            raise NotFoundError(f"{self.archive.path}: no {kind} pipeline {hash:016x}")
+        return tag
 
     def _gather(self, user: _Loaded, pipeline_tag: Tag, objects: dict[Handle, Struct], path: list[tuple[Tag, int]]) -> None:
         """Add what an object refers to, dependencies first. ``path`` leads to the object."""

@@ -16,7 +16,7 @@ from shaderkiln.descriptions.direct3d12.validation import validate
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription, PipelineKind, UnsupportedPipelineError
 from shaderkiln.errors import DamagedInputError, InvalidArgumentError, NotFoundError, ShaderkilnError
 from shaderkiln.identity import ApplicationIdentity
-from shaderkiln.keys import ObjectKey
+from shaderkiln.keys import OBJECT_VERSION, ObjectKey
 from shaderkiln.lowering import pipelines as lowering
 from shaderkiln.lowering.pipelines import direct3d12_application
 from shaderkiln.lowering.shaders import ShaderTranslations
@@ -49,6 +49,14 @@ class Entry(Struct, frozen=True):
     """Why it cannot be loaded."""
 
 
+class _Object(Struct, frozen=True):
+    """A pipeline state or state object as it is in the database."""
+
+    key: bytes
+    parts: tuple[Part, ...]
+    cost: int
+
+
 class StateObjectSource:
     """A state object database, open as a source of pipelines; a context manager. Not for use by several threads at once.
 
@@ -75,8 +83,8 @@ class StateObjectSource:
         self._keys = keys
         self._translations = translations or ShaderTranslations()
         self._entries: dict[int, Entry] | None = None
-        self._loaded: tuple[bytes, tuple[Part, ...]] | None = None
-        self._object_keys: dict[int, ObjectKey] = {}
+        self._latest: _Object | None = None
+        """The object that was read last: a job asks for its object key and then for its pipeline."""
         self._application: Application | None = None
 
     @classmethod
@@ -119,6 +127,13 @@ class StateObjectSource:
             self._application = direct3d12_application(identity)
         return self._application
 
+    def application_of(self, _kind: PipelineKind, _hash: int) -> Application:
+        """The one of all pipelines."""
+        return self.application
+
+    def require_one_set_of_features(self) -> None:
+        """Nothing: there is one application."""
+
     # Pipelines
 
     def entries(self) -> dict[int, Entry]:
@@ -156,14 +171,7 @@ class StateObjectSource:
         Raises NotFoundError if there is no such pipeline, UnsupportedPipelineError with its object key if it has no form in Vulkan
         here, DamagedInputError and InvalidArgumentError that name what is damaged or wrong in it.
         """
-        entry = self.entries().get(hash)
-        if entry is None or entry.kind != kind:
-            raise NotFoundError(f"{self.database.path}: no {kind} pipeline {hash:016x}")
-        parts = self._parts(entry.key, entry.object_kind)
-        if entry.part >= len(parts):
-            raise DamagedInputError(f"{self.database.path}: pipeline {hash:016x} is not there any more")
-        part = parts[entry.part]
-        self._object_keys[hash] = part.object_key
+        part = self._part(kind, hash)
         try:
             return part.lower(self._translations, f"{hash:016x}")
         except UnsupportedPipelineError as error:
@@ -174,16 +182,16 @@ class StateObjectSource:
         entry = self.entries().get(hash)
         return 0 if entry is None else entry.cost
 
-    def object_key(self, description: PipelineDescription) -> ObjectKey:
-        """The key of the object that the pipeline is a part of, or of its part. Only for this source's own descriptions."""
-        return self._object_keys[int(description.name, 16)]
+    def object_key(self, kind: PipelineKind, hash: int) -> ObjectKey:
+        """The key of the object that the pipeline is a part of, or of its part. Nothing is translated.
 
-    def version(self, name: str) -> int:
-        """The version that the database gives the object of a pipeline. Raises NotFoundError."""
-        entry = self.entries().get(int(name, 16))
-        if entry is None:
-            raise NotFoundError(f"{self.database.path}: no pipeline {name}")
-        return entry.version
+        Raises NotFoundError if there is no such pipeline, DamagedInputError and InvalidArgumentError as ``load``.
+        """
+        return self._part(kind, hash).object_key
+
+    def version(self, kind: PipelineKind, hash: int) -> int:
+        """The version that the database gives the object of a pipeline. Raises NotFoundError if there is no such pipeline."""
+        return self._entry(kind, hash).version
 
     def label(self, name: str) -> str:
         """What to call a pipeline before people: the object's key, and the name of its part where it has one."""
@@ -203,26 +211,38 @@ class StateObjectSource:
 
     # Objects
 
+    def _entry(self, kind: PipelineKind, hash: int) -> Entry:
+        entry = self.entries().get(hash)
+        if entry is None or entry.kind != kind:
+            raise NotFoundError(f"{self.database.path}: no {kind} pipeline {hash:016x}")
+        return entry
+
+    def _part(self, kind: PipelineKind, hash: int) -> Part:
+        entry = self._entry(kind, hash)
+        parts = self._object(entry.key, entry.object_kind).parts
+        if entry.part >= len(parts):
+            raise DamagedInputError(f"{self.database.path}: pipeline {hash:016x} is not there any more")
+        return parts[entry.part]
+
     def _entries_of(self, key: bytes, kind: ObjectKind) -> Iterator[Entry]:
         try:
             version = self.database.find_object_version(key)
-            parts = self._parts(key, kind)
+            found = self._object(key, kind)
         except ShaderkilnError as error:
-            yield Entry(key, kind, 0, "", "graphics", 0, 1, str(error))
+            yield Entry(key, kind, 0, "", "graphics", 0, OBJECT_VERSION, str(error))
             return
-        for index, part in enumerate(parts):
-            yield Entry(key, kind, index, part.name, part.kind, self._loaded_cost, version)
+        for index, part in enumerate(found.parts):
+            yield Entry(key, kind, index, part.name, part.kind, found.cost, version)
 
-    def _parts(self, key: bytes, kind: ObjectKind) -> tuple[Part, ...]:
-        """The parts of an object; those of the last one are kept."""
-        if self._loaded is not None and self._loaded[0] == key:
-            return self._loaded[1]
+    def _object(self, key: bytes, kind: ObjectKind) -> _Object:
+        if self._latest is not None and self._latest.key == key:
+            return self._latest
         try:
             if kind is ObjectKind.PIPELINE_STATE:
                 stream = self.database.find_pipeline_state_desc(key).desc
                 validate(stream)
                 parts = pipeline_state_parts(stream, object_key(stream))
-                self._loaded_cost = sum(map(len, stream.shaders().values()))
+                cost = sum(map(len, stream.shaders().values()))
             else:
                 family = self._family(key)
                 for desc in family:
@@ -232,13 +252,11 @@ class StateObjectSource:
                     key_of = object_key(desc, parent=key_of)
                 assert key_of is not None
                 parts = state_object_parts(family[0], key_of, family[1:])
-                self._loaded_cost = sum(len(library.bytecode) for desc in family for library in desc.of(DxilLibrary))
+                cost = sum(len(library.bytecode) for desc in family for library in desc.of(DxilLibrary))
         except (DamagedInputError, InvalidArgumentError, NotFoundError) as error:
             raise type(error)(f"{kind.value} {shown_key(key)}: {error}") from None
-        self._loaded = (key, parts)
-        return parts
-
-    _loaded_cost = 0
+        self._latest = _Object(key, parts, cost)
+        return self._latest
 
     def _family(self, key: bytes) -> tuple[StateObjectDesc, ...]:
         """A state object and what it grows, the nearest first, with their collections in them."""

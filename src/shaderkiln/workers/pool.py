@@ -26,7 +26,7 @@ from shaderkiln.drivers.protocol import (
     Opened,
     Recreate,
 )
-from shaderkiln.endings import Ending
+from shaderkiln.endings import Ending, death_text
 from shaderkiln.errors import DriverError, InvalidArgumentError
 from shaderkiln.keys import ObjectKey
 from shaderkiln.vulkan_registry.handles import Handle
@@ -79,6 +79,10 @@ class Death(Struct, frozen=True):
     signal: str
     output: str
     seconds: float
+
+    def text(self, driver_build: str) -> str:
+        """How the pipeline ended the worker, in words."""
+        return death_text(self.ending, self.signal, driver_build)
 
 
 Result: TypeAlias = Answer | Death
