@@ -12,11 +12,12 @@ from job_support import Run, groups, log_lines, name, put_frame, put_pipeline, w
 
 from shaderkiln.databases.fossilize import ArchiveWriter
 from shaderkiln.databases.psdb import Psdb
-from shaderkiln.descriptions.pipeline import PipelineDescription
+from shaderkiln.descriptions.pipeline import PipelineDescription, PipelineKind
 from shaderkiln.descriptions.requirements import Unmet
 from shaderkiln.errors import CacheCorruptError, DamagedInputError, DriverError
 from shaderkiln.formats.fossilize import Tag
 from shaderkiln.jobs.compile import CompileJob, JobOptions
+from shaderkiln.jobs.progress import Progress
 from shaderkiln.jobs.statistics import read_statistics
 from shaderkiln.keys import Group, ObjectKey, ValueKey, ValueType
 from shaderkiln.sources.capture import Capture
@@ -253,6 +254,54 @@ def test_a_job_stopped_before_it_runs_compiles_nothing(tmp_path: Path, psdb: Pat
         job.stop()
         assert job.run().interrupted
     assert not log.exists()
+
+
+class KeysAlone(Capture):
+    """A capture that tells which pipelines are loaded for more than their object key."""
+
+    loaded: list[int]
+
+    def object_key(self, kind: PipelineKind, hash: int) -> ObjectKey:
+        with Capture.open(self.path) as capture:
+            return capture.object_key(kind, hash)
+
+    def load(self, kind: PipelineKind, hash: int) -> PipelineDescription:
+        self.loaded.append(hash)
+        return super().load(kind, hash)
+
+
+@pytest.mark.spec("EP-53")
+def test_what_is_stored_is_not_loaded_again(tmp_path: Path, psdb: Path) -> None:
+    path = capture(tmp_path, "code a", "code a", "code bb", "crash SIGSEGV")
+    job_loaded = []
+    for options in (JobOptions(workers=1), JobOptions(workers=1), JobOptions(statistics=True), JobOptions(statistics=True)):
+        with KeysAlone.open(path) as source:
+            assert isinstance(source, KeysAlone)
+            source.loaded = []
+            CompileJob(source, HostedFamily(toy_compiler.identity(), "toy_compiler:ToyPipelines"), psdb, options).run()
+            job_loaded.append(sorted(number - 0x1000 for number in source.loaded))
+    first, second, statistics, nothing = job_loaded
+    assert first in ([0, 2, 3], [1, 2, 3])
+    assert second == nothing == []
+    assert statistics in ([0, 2], [1, 2])
+
+
+def test_progress_counts_every_pipeline_once_and_tells_who_asked_no_worker(tmp_path: Path, psdb: Path) -> None:
+    path = capture(tmp_path, "code a", "code a", "code bb", "crash SIGSEGV", "raise")
+    for skipped in (1, 4):
+        with Capture.open(path) as source:
+            costs = {hash: source.cost(kind, hash) for kind, hash in source.pipelines()}
+            ticks: list[Progress] = []
+            family = HostedFamily(toy_compiler.identity(), "toy_compiler:ToyPipelines")
+            job = CompileJob(source, family, psdb, JobOptions(workers=1, statistics=True), on_tick=ticks.append)
+            job.run()
+        progress = job.progress
+        assert (progress.total, progress.done, progress.skipped) == (5, 5, skipped)
+        assert progress.cost_total == progress.cost_done == sum(costs.values())
+        asked = (costs[0x1000], costs[0x1002], costs[0x1003], costs[0x1004]) if skipped == 1 else (costs[0x1004],)
+        assert progress.cost_done - progress.cost_skipped == sum(asked)
+        assert all(tick is progress for tick in ticks)
+        assert len(ticks) >= 5
 
 
 def test_the_number_of_workers_leaves_no_trace(tmp_path: Path) -> None:
