@@ -7,7 +7,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from types import TracebackType
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -29,6 +29,7 @@ from shaderkiln.formats.fossilize_json import (
 )
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.keys import OBJECT_VERSION, ObjectKey
+from shaderkiln.sources.source import Source
 from shaderkiln.vulkan_registry import structures
 from shaderkiln.vulkan_registry.handles import Handle
 
@@ -99,7 +100,7 @@ class _Loaded(Struct, frozen=True):
     size: int
 
 
-class Capture:
+class Capture(Source):
     """A Fossilize archive, open as a source of pipelines; a context manager. Not for use by several threads at once.
 
     Memory does not grow with the number of pipelines. A damaged entry is an error of the pipelines that need it, of no others.
@@ -108,11 +109,8 @@ class Capture:
     def __init__(self, archive: FossilizeArchive, chosen: int | None = None) -> None:
         """``chosen``: index of the application whose pipelines these are alone; None: those of all. See ``select``."""
         self.archive = archive
-        self.path = archive.path
         self._chosen = chosen
-        self.application = next(islice(self._read_applications(), chosen or 0, None), (0, Application()))[1]
-        """The chosen application, else the one whose information stands first in the archive; an empty one if there is none
-        that can be read."""
+        self._application = next(islice(self._read_applications(), chosen or 0, None), (0, Application()))[1]
         self._cache: OrderedDict[tuple[Tag, int], _Loaded] = OrderedDict()
         self._cached_size = 0
         self._digests: dict[PipelineKind, dict[Handle, bytes]] = {kind: {} for kind in KIND_TAGS}
@@ -126,30 +124,23 @@ class Capture:
         return cls(FossilizeArchive.open(path))
 
     def close(self) -> None:
-        """Close the archive."""
         self.archive.close()
 
-    def __enter__(self) -> Capture:
-        return self
+    @property
+    def path(self) -> Path:
+        return self.archive.path
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+    @property
+    def damage(self) -> tuple[str, ...]:
+        return tuple(map(str, self.archive.damage))
 
     # Applications
 
     @property
-    def depends_on(self) -> tuple[str, ...]:
-        """Other files whose change may change the pipelines: none."""
-        return ()
-
-    @property
-    def damage(self) -> tuple[str, ...]:
-        """The places of the file that hold no good entry: pipelines that were there are not among ``pipelines``."""
-        return tuple(map(str, self.archive.damage))
-
-    def label(self, name: str) -> str:
-        """What to call a pipeline before people: its name."""
-        return name
+    def application(self) -> Application:
+        """The chosen application, else the one whose information stands first in the archive; an empty one if there is none
+        that can be read."""
+        return self._application
 
     def application_of(self, kind: PipelineKind, hash: int) -> Application:
         """The chosen application; without a choice the first that has a link to the pipeline, ``application`` if none has."""

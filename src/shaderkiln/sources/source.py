@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription, PipelineKind
@@ -16,7 +15,8 @@ class Source(Protocol):
     """An open file of pipelines; a context manager. ``sources.capture.Capture``, ``sources.state_objects.StateObjectSource``.
 
     A pipeline is known by its kind and its name as a number. What is asked about one does not depend on what was asked before,
-    but it is cheapest to ask for its object key and then to load it. Not for use by several threads at once.
+    but it is cheapest to ask for its object key and then to load it. Not for use by several threads at once. What has a body here
+    is right for most files.
     """
 
     @property
@@ -26,10 +26,12 @@ class Source(Protocol):
     @property
     def depends_on(self) -> tuple[str, ...]:
         """Other files whose change may change the pipelines."""
+        return ()
 
     @property
     def damage(self) -> tuple[str, ...]:
-        """The places of the file that are damaged: pipelines that were there are not among ``pipelines``."""
+        """The places of the file that hold nothing good: pipelines that were there are not among ``pipelines``."""
+        return ()
 
     @property
     def application(self) -> Application:
@@ -37,6 +39,7 @@ class Source(Protocol):
 
     def application_of(self, kind: PipelineKind, hash: int) -> Application:
         """Whose pipeline this is, and for which features it has to be compiled if nothing else is."""
+        return self.application
 
     def require_one_set_of_features(self) -> None:
         """Raises InvalidArgumentError if the pipelines cannot all be compiled for one device."""
@@ -45,7 +48,8 @@ class Source(Protocol):
         """Kind and name of every pipeline, always in the same order."""
 
     def label(self, name: str) -> str:
-        """What to call a pipeline before people, by its name in 16 hexadecimal digits."""
+        """What to call a pipeline before people, by its name in 16 hexadecimal digits: that name."""
+        return name
 
     def cost(self, kind: PipelineKind, hash: int) -> int:
         """An estimate of the time to compile it, in no particular unit; 0 for a pipeline that cannot be read."""
@@ -69,11 +73,11 @@ class Source(Protocol):
     def close(self) -> None:
         """Closes the file."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
 
 def resolve_pipeline(source: Source, name: str) -> tuple[PipelineKind, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Container, Iterator
 from pathlib import Path
-from types import TracebackType
 
 from msgspec import Struct
 
@@ -27,6 +26,7 @@ from shaderkiln.lowering.state_object import (
     with_collections,
 )
 from shaderkiln.shaders.package import NAME, default_folder
+from shaderkiln.sources.source import Source
 
 MAXIMUM_PARENTS = 64
 """Additions that grow one state object."""
@@ -57,7 +57,7 @@ class _Object(Struct, frozen=True):
     cost: int
 
 
-class StateObjectSource:
+class StateObjectSource(Source):
     """A state object database, open as a source of pipelines; a context manager. Not for use by several threads at once.
 
     The name of a pipeline is the beginning of a digest of the object's key in the database and the number of its part. A damaged
@@ -102,19 +102,12 @@ class StateObjectSource:
 
     @property
     def path(self) -> Path:
-        """The database's file."""
         return self.database.path
 
     def close(self) -> None:
         """Closes the database and ends the translator's process."""
         self._translations.close()
         self.database.close()
-
-    def __enter__(self) -> StateObjectSource:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        self.close()
 
     @property
     def application(self) -> Application:
@@ -126,13 +119,6 @@ class StateObjectSource:
                 identity = ApplicationIdentity()
             self._application = direct3d12_application(identity)
         return self._application
-
-    def application_of(self, _kind: PipelineKind, _hash: int) -> Application:
-        """The one of all pipelines."""
-        return self.application
-
-    def require_one_set_of_features(self) -> None:
-        """Nothing: there is one application."""
 
     # Pipelines
 
@@ -150,11 +136,6 @@ class StateObjectSource:
                             found[name] = entry
             self._entries = found
         return self._entries
-
-    @property
-    def damage(self) -> tuple[str, ...]:
-        """Damage that cost pipelines: none, because each damaged object has a pipeline that cannot be loaded."""
-        return ()
 
     def damaged(self) -> list[str]:
         """What cannot be loaded, and why."""
