@@ -164,10 +164,7 @@ class StateObjectSource(Source):
         return 0 if entry is None else entry.cost
 
     def object_key(self, kind: PipelineKind, hash: int) -> ObjectKey:
-        """The key of the object that the pipeline is a part of, or of its part. Nothing is translated.
-
-        Raises NotFoundError if there is no such pipeline, DamagedInputError and InvalidArgumentError as ``load``.
-        """
+        """The key of the object that the pipeline is a part of, or of its part. Raises as ``Source.object_key``."""
         return self._part(kind, hash).object_key
 
     def version(self, kind: PipelineKind, hash: int) -> int:
