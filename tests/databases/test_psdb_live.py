@@ -8,7 +8,8 @@ import pytest
 from psdb_support import APPLICATION, build, compiler, make
 
 from shaderkiln.databases.psdb import Psdb
-from shaderkiln.databases.psdb_live import Expectation, LivePsdb, read_stored_identity
+from shaderkiln.databases.psdb_live import LivePsdb, read_stored_identity
+from shaderkiln.databases.psdb_records import Expectation
 
 EXPECTED = Expectation(APPLICATION, compiler())
 

@@ -16,7 +16,8 @@ import pytest
 import session_workers as workers
 from session_support import APPLICATION, compiler, environment
 
-from shaderkiln.databases.psdb_live import Expectation, LivePsdb
+from shaderkiln.databases.psdb_live import LivePsdb
+from shaderkiln.databases.psdb_records import Expectation
 from shaderkiln.sessions import CacheFileDesc, FileSessionDesc, SessionFileFlags, create_shader_cache_session1
 from shaderkiln.testing.other_process import OtherProcess
 

@@ -189,7 +189,8 @@ def _described(executable: Path, sodb: Path | None, given: dict[str, str | None]
 
 def _psdb(text: str, application: ApplicationIdentity) -> PsdbProperties:
     """``FAMILY=PATH``; a PSDB of another family is refused, one of another application is told, for no device would use it."""
-    from shaderkiln.databases.psdb_live import Expectation, read_stored_identity
+    from shaderkiln.databases.psdb_live import read_stored_identity
+    from shaderkiln.databases.psdb_records import Expectation
     from shaderkiln.drivers.targets import canonical_family
     from shaderkiln.registration.records import PsdbProperties
 

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -29,12 +28,13 @@ from ..errors import (
     NotFoundError,
     ShaderkilnError,
 )
-from ..identity import ApplicationIdentity, CompilerIdentity, Difference, IdentityMismatchError, differences
+from ..identity import ApplicationIdentity, CompilerIdentity, IdentityMismatchError
 from ..keys import Group, ObjectKey, ValueKey, ValueType
 from . import psdb_schema as schema
 from .psdb_lock import FileLock, forget_live, is_live, note_live
-from .psdb_reader import Psdb, connect, limit_resources
-from .psdb_records import DamagedValueError, DatabaseBusyError, DatabaseWriteError
+from .psdb_reader import Psdb
+from .psdb_records import DamagedValueError, Expectation
+from .sqlite_file import JOURNALS, Translated, beside, connect, limit_resources, put_in_place, read_header, remove, signed
 
 BUSY_SECONDS = 10.0
 """How long a writer waits for another one before DatabaseBusyError."""
@@ -58,31 +58,6 @@ _xxh3_64 = xxhash.xxh3_64_intdigest
 _xxh3_128 = xxhash.xxh3_128_digest
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """Who wants to use a database."""
-
-    application: ApplicationIdentity
-    compiler: CompilerIdentity | None = None
-    """None compares no field of the adapter; then a database cannot be created."""
-    abi_range: tuple[int, int] | None = None
-    """The lowest and highest ABI version that the driver accepts; None asks for that of ``compiler``."""
-
-    def differences(self, compiler: CompilerIdentity, application: ApplicationIdentity) -> tuple[Difference, ...]:
-        """Every field of a stored identity that does not fit."""
-        found = [] if self.compiler is None else list(differences(compiler, self.compiler))
-        if self.abi_range is not None:
-            low, high = self.abi_range
-            found = [difference for difference in found if difference.field != "abi_version"]
-            if not low <= compiler.abi_version <= high:
-                found.append(Difference("abi_version", compiler.abi_version, f"{low} to {high}"))
-        for field in fields(ApplicationIdentity):
-            stored, expected = getattr(application, field.name), getattr(self.application, field.name)
-            if stored != expected:
-                found.append(Difference(f"application.{field.name}", stored, expected))
-        return tuple(found)
-
-
 def read_stored_identity(path: Path | str) -> tuple[CompilerIdentity, ApplicationIdentity]:
     """Whose database this is, finished or live, without changing it.
 
@@ -94,7 +69,7 @@ def read_stored_identity(path: Path | str) -> tuple[CompilerIdentity, Applicatio
             return database.identity, database.application
     connection = _open_checked(path)
     try:
-        with _Mapped(path):
+        with Translated(path):
             identity, application, _ = schema.read_identity(connection)
             return identity, application
     finally:
@@ -162,7 +137,7 @@ class LivePsdb:
         DatabaseBusyError, DatabaseWriteError, and InvalidArgumentError where a database has to be created without an adapter.
         """
         path = Path(path)
-        signed_size = schema.signed(maximum_size)
+        signed_size = signed(maximum_size)
         if signed_size < 0:
             raise InvalidArgumentError(f"{maximum_size} bytes is more than a database can hold")
         # One after the other: no other thread may look at the file's header between our connection and its note in psdb_lock.
@@ -186,7 +161,7 @@ class LivePsdb:
             _prepare(path, expected, create=create, reset=reset)
         connection = _open_checked(path)
         try:
-            with _Mapped(path):
+            with Translated(path):
                 identity, application, _ = schema.read_identity(connection)
             found = expected.differences(identity, application)
             if found:
@@ -264,14 +239,14 @@ class LivePsdb:
         schema.check_key(key)
         for type in types:
             schema.check_type(type)
-        with self._lock, _Mapped(self.path), self._snapshot():
+        with self._lock, Translated(self.path), self._snapshot():
             return tuple(self._read(key, int(type)) for type in types)
 
     def sizes(self, key: bytes) -> dict[int, int]:
         """The size in bytes of each value that the key has, without reading them; empty for an unknown key."""
         schema.check_key(key)
         query = "SELECT e.type, e.size, p.size FROM entries e LEFT JOIN payloads p ON p.id = e.payload WHERE e.key = ?"
-        with self._lock, _Mapped(self.path):
+        with self._lock, Translated(self.path):
             rows: list[Any] = self._execute(query, (key,)).fetchall()
         for type, size, stored in rows:
             if size != stored:
@@ -281,7 +256,7 @@ class LivePsdb:
     def exists(self, key: bytes) -> bool:
         """Whether the key has a value of any type."""
         schema.check_key(key)
-        with self._lock, _Mapped(self.path):
+        with self._lock, Translated(self.path):
             return self._execute("SELECT 1 FROM entries WHERE key = ? LIMIT 1", (key,)).get is not None
 
     def latest_group(self, object_key: ObjectKey) -> Group | None:
@@ -289,7 +264,7 @@ class LivePsdb:
 
         Raises CacheCorruptError for a damaged one.
         """
-        with self._lock, _Mapped(self.path):
+        with self._lock, Translated(self.path):
             row: Any = self._execute(schema.LATEST_GROUP, (object_key,)).get
         if row is None:
             return None
@@ -300,18 +275,18 @@ class LivePsdb:
 
     def keys(self) -> Iterator[bytes]:
         """Every key, each once, as they are at one moment."""
-        with self._lock, _Mapped(self.path), self._scan():
+        with self._lock, Translated(self.path), self._scan():
             rows: list[Any] = self._execute("SELECT DISTINCT key FROM entries ORDER BY key").fetchall()
         return (row[0] for row in rows)
 
     def state(self) -> schema.State:
         """Limit and totals as they are now."""
-        with self._lock, _Mapped(self.path):
+        with self._lock, Translated(self.path):
             return self._read_state()
 
     def change_number(self) -> int:
         """Changes whenever another connection has changed the file; costs a quarter of a find."""
-        with self._lock, _Mapped(self.path):
+        with self._lock, Translated(self.path):
             number: Any = self._execute("PRAGMA data_version").get
             return int(number)
 
@@ -501,7 +476,7 @@ class LivePsdb:
         finally:
             with self._transaction():
                 self._execute(filler, (_FILLER_CHECKSUM,))
-        with _Mapped(self.path), suppress(apsw.BusyError):
+        with Translated(self.path), suppress(apsw.BusyError):
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     # Transactions and state
@@ -537,7 +512,7 @@ class LivePsdb:
     def _transaction(self) -> Iterator[None]:
         if self.read_only:
             raise AccessDeniedError(f"{self.path}: opened read-only")
-        with self._lock, _Mapped(self.path, writing=True):
+        with self._lock, Translated(self.path, writing=True):
             self._check_place()
             self._execute("BEGIN IMMEDIATE")
             try:
@@ -578,46 +553,25 @@ _UPDATE_STATE = f"UPDATE state SET {', '.join(f'{name} = ?' for name in (*_STATE
 
 
 def journal_form(path: Path) -> Literal["finished", "live"]:
-    """Which kind of PSDB a file is, by its header. Raises NotFoundError, AccessDeniedError or CacheCorruptError."""
+    """Which kind of PSDB a file is, by its header. Raises as ``sqlite_file.read_header``."""
     if is_live(path):
         return "live"
-    try:
-        if path.exists() and not path.is_file():
-            raise CacheCorruptError(f"{path}: not a file")
-        with path.open("rb") as file:
-            header = file.read(100)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path}: no such file") from error
-    except PermissionError as error:
-        raise AccessDeniedError(f"{path}: {error.strerror}") from error
-    except OSError as error:
-        raise CacheCorruptError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise InvalidArgumentError(f"{path!r}: {error}") from error
-    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
-        raise CacheCorruptError(f"{path}: not a precompiled shader database")
-    application_id, version = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
-    if application_id != schema.APPLICATION_ID:
-        raise CacheCorruptError(f"{path}: not a precompiled shader database (application id {application_id:#010x})")
-    if version != schema.FORMAT_VERSION:
-        raise CacheCorruptError(f"{path}: format version {version}, this program reads {schema.FORMAT_VERSION}")
-    if header[18:20] == b"\x02\x02":
-        return "live"
-    if header[18:20] == b"\x01\x01":
-        return "finished"
-    raise CacheCorruptError(f"{path}: damaged (journal form {header[18]})")
+    header = read_header(path, schema.FORM)
+    if header.is_wal == header.is_rollback:
+        raise CacheCorruptError(f"{path}: damaged (journal form)")
+    return "live" if header.is_wal else "finished"
 
 
 def _open_checked(path: Path) -> apsw.Connection:
     """A read-only connection to a live file whose schema is ours."""
     if journal_form(path) != "live":
         raise InvalidArgumentError(f"{path}: a finished database: open it with Psdb")
-    with _Mapped(path):
+    with Translated(path):
         try:
-            return _checked(connect(path, read_only=True), path)
+            return _checked(connect(path), path)
         except (apsw.CantOpenError, apsw.ReadOnlyError):
             # In a folder where no journal can be made. Without one nobody is writing, and the file is whole.
-            if _beside(path, "-wal").exists() or os.access(path.parent, os.W_OK):
+            if beside(path, "-wal").exists() or os.access(path.parent, os.W_OK):
                 raise
             return _checked(connect(path, immutable=True), path)
 
@@ -625,7 +579,8 @@ def _open_checked(path: Path) -> apsw.Connection:
 def _checked(connection: apsw.Connection, path: Path) -> apsw.Connection:
     try:
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
-        limit_resources(connection)
+        limit_resources(connection, schema.LARGEST_ROW)
+        connection.execute("PRAGMA query_only = ON")
         schema.check_schema(connection.execute("SELECT type, name, sql FROM sqlite_schema LIMIT 100"))
     except BaseException:
         connection.close(True)
@@ -634,12 +589,11 @@ def _checked(connection: apsw.Connection, path: Path) -> apsw.Connection:
 
 
 def _connect_for_writing(path: Path) -> apsw.Connection:
-    with _Mapped(path, writing=True):
-        connection = connect(path)
+    with Translated(path, writing=True):
+        connection = connect(path, write=True)
         try:
             connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
-            limit_resources(connection)
-            connection.execute("PRAGMA query_only = OFF")
+            limit_resources(connection, schema.LARGEST_ROW)
             connection.execute("PRAGMA synchronous = NORMAL")
             if connection.execute("PRAGMA journal_mode").get != "wal":
                 raise CacheCorruptError(f"{path}: another process is replacing it")
@@ -666,7 +620,7 @@ def _prepare(path: Path, expected: Expectation, *, create: bool, reset: bool) ->
     """Leave a compatible live file at ``path``, or raise."""
     if _compatible(path, expected, strict=False) == "live":
         return
-    lock = FileLock(_beside(path, ".lock"))
+    lock = FileLock(beside(path, ".lock"))
     if not lock.wait(BUSY_SECONDS):
         if path.exists() or not create:
             _compatible(path, expected, strict=True)
@@ -707,9 +661,9 @@ def _create(path: Path, expected: Expectation) -> None:
     """An empty live file in place of whatever is there."""
     if expected.compiler is None:
         raise InvalidArgumentError(f"{path}: a new database needs the identity of an adapter")
-    with _Mapped(path, writing=True), _temporary(path) as temporary:
+    with Translated(path, writing=True), _temporary(path) as temporary:
         if not path.exists():
-            _remove_journals(path)
+            remove(path, JOURNALS)
         connection = connect(temporary, create=True)
         try:
             connection.execute(f"PRAGMA page_size = {schema.PAGE_SIZE}")
@@ -718,20 +672,19 @@ def _create(path: Path, expected: Expectation) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
         finally:
             connection.close(True)
-        _sync(temporary)
         # The journal belongs to the old file: no new file may ever lie beside it.
         path.unlink(missing_ok=True)
-        _put_in_place(temporary, path)
+        put_in_place(temporary, path)
 
 
 def _thaw(path: Path) -> None:
     """A live copy in place of a finished file, whose present readers keep the old one."""
-    with _Mapped(path, writing=True), _temporary(path) as temporary:
+    with Translated(path, writing=True), _temporary(path) as temporary:
         with Psdb.open(path) as base:
             for _ in base.values():
                 pass  # raises CacheCorruptError for a damaged index
         shutil.copyfile(path, temporary)
-        connection = connect(temporary)
+        connection = connect(temporary, write=True)
         try:
             connection.execute("PRAGMA journal_mode = OFF")
             with connection:
@@ -752,72 +705,16 @@ def _thaw(path: Path) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
         finally:
             connection.close(True)
-        _sync(temporary)
-        _put_in_place(temporary, path)
+        put_in_place(temporary, path)
 
 
 @contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
     """A path beside ``path`` for a file to be made; what is left of it is removed."""
-    temporary = _beside(path, ".creating")
-    leftovers = [temporary, *(_beside(temporary, suffix) for suffix in ("-wal", "-shm", "-journal"))]
-    for file in leftovers:
-        file.unlink(missing_ok=True)
+    temporary = beside(path, ".creating")
+    remove(temporary)
     try:
         yield temporary
     finally:
-        for file in leftovers:
-            with suppress(OSError):
-                file.unlink(missing_ok=True)
-
-
-def _put_in_place(temporary: Path, path: Path) -> None:
-    _remove_journals(path)
-    temporary.replace(path)
-    _sync(path.parent)
-
-
-def _remove_journals(path: Path) -> None:
-    for suffix in ("-wal", "-shm", "-journal"):
-        _beside(path, suffix).unlink(missing_ok=True)
-
-
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.name + suffix)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-class _Mapped:
-    """Maps SQLite's errors to ours."""
-
-    __slots__ = ("_path", "_writing")
-
-    def __init__(self, path: Path, *, writing: bool = False) -> None:
-        self._path = path
-        self._writing = writing
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if error is None or not isinstance(error, apsw.Error | OSError | UnicodeDecodeError | MemoryError):
-            return
-        path = self._path
-        if isinstance(error, apsw.BusyError | apsw.LockedError):
-            raise DatabaseBusyError(f"{path}: other processes are writing to it") from error
-        if isinstance(error, apsw.ConnectionClosedError | apsw.CursorClosedError):
-            raise InvalidArgumentError("the database is closed") from error
-        if isinstance(error, apsw.FullError):
-            raise DatabaseWriteError(f"{path}: cannot be written: no space left on the device") from error
-        if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError | PermissionError):
-            raise AccessDeniedError(f"{path}: {error}") from error
-        if self._writing and isinstance(error, apsw.IOError | OSError):
-            raise DatabaseWriteError(f"{path}: cannot be written: {error}") from error
-        raise CacheCorruptError(f"{path}: damaged: {error}") from error
+        with suppress(OSError):
+            remove(temporary)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import struct
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn, Self
-from urllib.parse import quote_from_bytes
 
 import apsw
 import xxhash
 
-from ..errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError
+from ..errors import CacheCorruptError, InvalidArgumentError, NotFoundError
 from ..identity import ApplicationIdentity, CompilerIdentity
 from ..keys import Group, ObjectKey, ValueKey, ValueType
 from . import psdb_schema as schema
 from .psdb_lock import is_live
 from .psdb_records import Damage, DamagedValueError, Poison, PsdbStatistics, StoredValue, TypeStatistics
+from .sqlite_file import StepBudget, Translated, connect, limit_resources, read_header, signed
 
 INDEX_LIMIT = 1_000_000
 """Up to that many values the index is loaded into memory at the first find (about 220 bytes a value)."""
@@ -27,7 +26,6 @@ INDEX_LIMIT = 1_000_000
 _unpack = schema.LOCATION.unpack
 _xxh3_64 = xxhash.xxh3_64_intdigest
 _xxh3_128 = xxhash.xxh3_128_digest
-_PROGRESS_STEPS = 20_000
 _SMALLEST_ROW = 16
 
 
@@ -56,8 +54,8 @@ class Psdb:
         self._index_fault: str | None = None
         self._groups_fault: str | None = None
         self._groups_checked = False
-        self._steps_left = 0
-        connection.set_progress_handler(self._stop_runaway, _PROGRESS_STEPS)
+        self._budget = StepBudget(connection)
+        self._translated = Translated(path)
 
     @classmethod
     def open(cls, path: Path | str, *, index_limit: int = INDEX_LIMIT) -> Self:
@@ -69,12 +67,20 @@ class Psdb:
         reason, for anything that is not a sound PSDB of this format version.
         """
         path = Path(path)
-        size = _check_header(path)
+        if is_live(path):
+            raise CacheCorruptError(f"{path}: not finished: this process has it open as a live one")
+        header = read_header(path, schema.FORM)
+        size = header.size
+        if not header.is_rollback:
+            raise CacheCorruptError(f"{path}: not finished (its journal form is not that of a finished one)")
+        if header.page_size != schema.PAGE_SIZE or header.pages * header.page_size != size:
+            pages = f"{header.pages} pages of {header.page_size}"
+            raise CacheCorruptError(f"{path}: truncated or damaged ({size} bytes, {pages})")
         connection = connect(path, immutable=True)
         database = cls(path, connection, size, index_limit)
         try:
-            with _Reading(database):
-                limit_resources(connection)
+            with database._reading():
+                limit_resources(connection, schema.LARGEST_ROW)
                 schema.check_schema(connection.execute("SELECT type, name, sql FROM sqlite_schema LIMIT 100"))
                 database.identity, database.application, database._state = schema.read_identity(connection)
             database._owner = schema.owner_seed(database.identity)
@@ -173,9 +179,9 @@ class Psdb:
 
     def group_or_none(self, object_key: ObjectKey, version: int) -> Group | None:
         """As ``group``, but None where there is none."""
-        number = schema.signed(version)
+        number = signed(version)
         query = f"SELECT {schema.GROUP_COLUMNS} FROM groups WHERE object_key = ? AND version = ? LIMIT 1"
-        with self._lock, _Reading(self):
+        with self._lock, self._reading():
             row = self._connection.execute(query, (object_key, number)).fetchone()
         if row is None:
             self._check_groups()
@@ -187,7 +193,7 @@ class Psdb:
 
     def latest_group(self, object_key: ObjectKey) -> Group | None:
         """The group of that object with the largest version; None without any. Raises as ``group``."""
-        with self._lock, _Reading(self):
+        with self._lock, self._reading():
             row = self._connection.execute(schema.LATEST_GROUP, (object_key,)).fetchone()
         if row is None:
             self._check_groups()
@@ -237,14 +243,14 @@ class Psdb:
     def poisoned(self, object_key: ObjectKey) -> Poison | None:
         """The poison entry of an object key, if there is one; raises CacheCorruptError for a damaged one."""
         query = f"SELECT {schema.POISON_COLUMNS} FROM poison WHERE object_key = ?"
-        with self._lock, _Reading(self):
+        with self._lock, self._reading():
             row = self._connection.execute(query, (object_key,)).fetchone()
         return None if row is None else schema.poison_from_row(row)
 
     def statistics(self) -> PsdbStatistics:
         """Counts and sizes, read from the index without touching a payload."""
         by_type: dict[ValueType, TypeStatistics] = {}
-        with self._lock, _Reading(self):
+        with self._lock, self._reading():
             query = "SELECT type, count(*), sum(size) FROM entries GROUP BY type LIMIT 5"
             plain = {schema.check_type(type): (count, size) for type, count, size in self._connection.execute(query)}
             query = "SELECT type, sum(size) FROM (SELECT DISTINCT type, payload, size FROM entries) GROUP BY type LIMIT 5"
@@ -324,7 +330,7 @@ class Psdb:
         return None if found is None else found.get(key)
 
     def _locate_in_file(self, key: bytes, type: int) -> bytes | None:
-        with self._lock, _Reading(self):
+        with self._lock, self._reading():
             query = "SELECT payload, size, checksum FROM entries WHERE key = ? AND type = ?"
             row = self._connection.execute(query, (key, int(type))).fetchone()
         if row is None:
@@ -344,7 +350,7 @@ class Psdb:
             update, pack = digest.update, schema.LOCATION.pack
             state = self._state
             try:
-                with _Reading(self):
+                with self._reading():
                     self._connection.execute(f"PRAGMA mmap_size = {self._file_size}")
                     sql = "SELECT key, type, payload, size, checksum FROM entries ORDER BY id LIMIT ?"
                     for key, type, payload, size, checksum in self._connection.execute(sql, (state.value_count + 1,)):
@@ -391,7 +397,7 @@ class Psdb:
             with self._lock:
                 faults = list(self._integrity("('groups')"))
                 if not faults:
-                    with _Reading(self):
+                    with self._reading():
                         count = self._connection.execute("SELECT count(*) FROM groups").fetchall()[0][0]
                     if count != self._state.group_count:
                         faults = ["some groups are missing"]
@@ -403,109 +409,24 @@ class Psdb:
     def _integrity(self, table: str) -> Iterator[str]:
         """What SQLite itself finds wrong."""
         try:
-            with self._lock, _Reading(self):
+            with self._lock, self._reading():
                 lines = [str(row[0]) for row in self._connection.execute(f"PRAGMA integrity_check{table}")]
         except CacheCorruptError as error:
             lines = [str(error)]
         return (line for line in lines if line != "ok")
 
     def _rows(self, sql: str, arguments: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-        with _Reading(self):
+        with self._reading():
             cursor = self._connection.cursor()
             cursor.execute(sql, arguments)
         while True:
-            with self._lock, _Reading(self):
+            with self._lock, self._reading():
                 rows = [row for _, row in zip(range(256), cursor, strict=False)]
             yield from rows
             if len(rows) < 256:
                 return
 
-    def _stop_runaway(self) -> bool:
-        """Called by SQLite every so many steps: a cyclic tree must not keep us for ever."""
-        self._steps_left -= 1
-        return self._steps_left < 0
-
-
-class _Reading:
-    """Maps SQLite's errors to ours, and gives each use a budget of steps in proportion to the size of the file."""
-
-    __slots__ = ("_database",)
-
-    def __init__(self, database: Psdb) -> None:
-        self._database = database
-
-    def __enter__(self) -> None:
-        self._database._steps_left = 50 + 4 * self._database._file_size // _PROGRESS_STEPS
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, apsw.InterruptError):
-            raise CacheCorruptError(f"{self._database.path}: damaged: reading does not come to an end") from error
-        if isinstance(error, apsw.ConnectionClosedError | apsw.CursorClosedError):
-            raise InvalidArgumentError("the database is closed") from error
-        if isinstance(error, apsw.Error | UnicodeDecodeError | MemoryError):
-            raise CacheCorruptError(f"{self._database.path}: damaged: {error}") from error
-
-
-def connect(path: Path, *, immutable: bool = False, create: bool = False, read_only: bool = False) -> apsw.Connection:
-    """A connection that trusts nothing in the file. ``immutable`` implies ``read_only``. Raises apsw errors."""
-    flags = apsw.SQLITE_OPEN_URI | (apsw.SQLITE_OPEN_READONLY if immutable or read_only else apsw.SQLITE_OPEN_READWRITE)
-    if create:
-        flags |= apsw.SQLITE_OPEN_CREATE
-    name = quote_from_bytes(os.fsencode(path.absolute()))
-    connection = apsw.Connection(f"file:{name}{'?immutable=1' if immutable else ''}", flags=flags)
-    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
-    return connection
-
-
-def limit_resources(connection: apsw.Connection) -> None:
-    """Bounds for a file that may be hostile. Raises apsw errors."""
-    for limit, value in (
-        (apsw.SQLITE_LIMIT_LENGTH, schema.MAXIMUM_VALUE_SIZE + schema.MAXIMUM_KEY_SIZE),
-        (apsw.SQLITE_LIMIT_SQL_LENGTH, 10_000),
-        (apsw.SQLITE_LIMIT_COLUMN, 64),
-        (apsw.SQLITE_LIMIT_EXPR_DEPTH, 32),
-        (apsw.SQLITE_LIMIT_ATTACHED, 0),
-        (apsw.SQLITE_LIMIT_TRIGGER_DEPTH, 1),
-        (apsw.SQLITE_LIMIT_WORKER_THREADS, 0),
-    ):
-        connection.limit(limit, value)
-    connection.execute("PRAGMA cell_size_check = ON")
-    connection.execute("PRAGMA query_only = ON")
-
-
-def _check_header(path: Path) -> int:
-    """The size of a file whose first 100 bytes are those of a finished PSDB."""
-    if is_live(path):
-        raise CacheCorruptError(f"{path}: not finished: this process has it open as a live one")
-    try:
-        if path.exists() and not path.is_file():
-            raise CacheCorruptError(f"{path}: not a file")
-        with path.open("rb") as file:
-            header = file.read(100)
-            size = os.fstat(file.fileno()).st_size
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path}: no such file") from error
-    except PermissionError as error:
-        raise AccessDeniedError(f"{path}: {error.strerror}") from error
-    except OSError as error:
-        raise CacheCorruptError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise InvalidArgumentError(f"{path!r}: {error}") from error
-    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
-        raise CacheCorruptError(f"{path}: not a precompiled shader database")
-    application_id = int.from_bytes(header[68:72], "big")
-    version = int.from_bytes(header[60:64], "big")
-    if application_id != schema.APPLICATION_ID:
-        raise CacheCorruptError(f"{path}: not a precompiled shader database (application id {application_id:#010x})")
-    if version != schema.FORMAT_VERSION:
-        raise CacheCorruptError(f"{path}: format version {version}, this program reads {schema.FORMAT_VERSION}")
-    if header[18:20] != b"\x01\x01":
-        raise CacheCorruptError(f"{path}: not finished (journal form {header[18]})")
-    page_size = int.from_bytes(header[16:18], "big")
-    pages = int.from_bytes(header[28:32], "big")
-    if page_size != schema.PAGE_SIZE or pages * page_size != size:
-        raise CacheCorruptError(f"{path}: truncated or damaged ({size} bytes, {pages} pages of {page_size})")
-    return size
+    def _reading(self) -> Translated:
+        """The context of every use of the connection, with a budget of steps in proportion to the size of the file."""
+        self._budget.renew(self._file_size)
+        return self._translated

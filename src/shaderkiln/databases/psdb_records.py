@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
 from msgspec import Struct
 
 from ..endings import Ending
 from ..errors import CacheCorruptError, ShaderkilnError
+from ..identity import ApplicationIdentity, CompilerIdentity, Difference, differences
 from ..keys import ObjectKey, ValueKey, ValueType
 
 
@@ -42,6 +44,31 @@ class Poison(Struct, frozen=True):
     """Number of the signal that ended the worker; 0 where there was none."""
     driver_build: str
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """Who wants to use a database."""
+
+    application: ApplicationIdentity
+    compiler: CompilerIdentity | None = None
+    """None compares no field of the adapter; then a database cannot be created."""
+    abi_range: tuple[int, int] | None = None
+    """The lowest and highest ABI version that the driver accepts; None asks for that of ``compiler``."""
+
+    def differences(self, compiler: CompilerIdentity, application: ApplicationIdentity) -> tuple[Difference, ...]:
+        """Every field of a stored identity that does not fit."""
+        found = [] if self.compiler is None else list(differences(compiler, self.compiler))
+        if self.abi_range is not None:
+            low, high = self.abi_range
+            found = [difference for difference in found if difference.field != "abi_version"]
+            if not low <= compiler.abi_version <= high:
+                found.append(Difference("abi_version", compiler.abi_version, f"{low} to {high}"))
+        for field in fields(ApplicationIdentity):
+            stored, expected = getattr(application, field.name), getattr(self.application, field.name)
+            if stored != expected:
+                found.append(Difference(f"application.{field.name}", stored, expected))
+        return tuple(found)
 
 
 class ValueDifference(Struct, frozen=True):

@@ -15,6 +15,7 @@ from ..errors import CacheCorruptError, InvalidArgumentError
 from ..identity import ApplicationIdentity, CompilerIdentity
 from ..keys import Group, ObjectKey, ValueKey, ValueType
 from .psdb_records import Poison
+from .sqlite_file import FileForm, signed, unsigned
 
 if TYPE_CHECKING:
     import apsw
@@ -27,6 +28,8 @@ PAGE_SIZE = 4096
 MAXIMUM_VALUE_SIZE = 1 << 29
 """Largest value in bytes (SQLite rows end at 10**9)."""
 MAXIMUM_KEY_SIZE = 1 << 16
+LARGEST_ROW = MAXIMUM_VALUE_SIZE + MAXIMUM_KEY_SIZE
+FORM = FileForm("precompiled shader database", APPLICATION_ID, FORMAT_VERSION)
 FLAG_DO_NOT_EVICT = 1
 """Bit of ``entries.flags``: automatic eviction passes the entry over (EP-27)."""
 
@@ -218,21 +221,6 @@ def read_identity(connection: apsw.Connection) -> tuple[CompilerIdentity, Applic
     name, exe_filename, version, engine_name, engine_version = _select_sealed(connection, "application", _APPLICATION_COLUMNS)
     application = ApplicationIdentity(name, exe_filename, unsigned(version), engine_name, unsigned(engine_version))
     return CompilerIdentity(**values), application, State(*_select_sealed(connection, "state", _STATE_COLUMNS))
-
-
-def signed(value: int) -> int:
-    """An unsigned 64-bit integer as the signed one with the same bits, which is what SQLite stores.
-
-    Raises InvalidArgumentError for anything else.
-    """
-    if not 0 <= value < 1 << 64:
-        raise InvalidArgumentError(f"{value} is no unsigned 64-bit integer")
-    return value - (1 << 64) if value >= 1 << 63 else value
-
-
-def unsigned(value: int) -> int:
-    """The inverse of ``signed``."""
-    return value & ((1 << 64) - 1)
 
 
 def encode_keys(keys: Sequence[ValueKey]) -> bytes:

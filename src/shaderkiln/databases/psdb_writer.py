@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import heapq
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,20 +12,21 @@ import apsw
 import xxhash
 
 from ..errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError
-from ..identity import ApplicationIdentity, CompilerIdentity, Difference, IdentityMismatchError, differences
+from ..identity import ApplicationIdentity, CompilerIdentity, IdentityMismatchError
 from ..keys import Group, ObjectKey, Value, ValueKey, ValueType
 from . import psdb_schema as schema
 from .psdb_lock import FileLock
-from .psdb_reader import Psdb, connect
+from .psdb_reader import Psdb
 from .psdb_records import (
     Damage,
     DamagedValueError,
-    DatabaseBusyError,
     DatabaseWriteError,
+    Expectation,
     GroupDifference,
     Poison,
     ValueDifference,
 )
+from .sqlite_file import JOURNALS, Translated, beside, connect, put_in_place, remove, signed, unsigned
 
 _BATCH_BYTES = 32 << 20
 _BATCH_GROUPS = 200
@@ -69,8 +68,8 @@ class PsdbBuilder:
         self._owner = schema.owner_seed(identity)
         self.differences: list[StoredDifference] = []
         """Everything that ``add`` reported."""
-        self._partial_path = self._beside(".partial")
-        self._finishing_path = self._beside(".finishing")
+        self._partial_path = beside(self.path, ".partial")
+        self._finishing_path = beside(self.path, ".finishing")
         self._connection: apsw.Connection | None = None
         self._base: Psdb | None = None
         self.damage: tuple[Damage, ...] = ()
@@ -79,7 +78,7 @@ class PsdbBuilder:
         self._pending_groups = 0
         self._pending_bytes = 0
         self._closed = False
-        self._lock = FileLock(self._beside(".lock"))
+        self._lock = FileLock(beside(self.path, ".lock"))
         self._writable = self._lock.take()
         try:
             self._base = self._open_base(replace, heal)
@@ -161,7 +160,7 @@ class PsdbBuilder:
         if self._base_group(object_key, version) is not None:
             return True
         query = "SELECT 1 FROM groups WHERE object_key = ? AND version = ?"
-        return self._select(query, object_key, schema.signed(version)) is not None
+        return self._select(query, object_key, signed(version)) is not None
 
     def has_value(self, key: ValueKey, type: ValueType) -> bool:
         """Whether a value of that type is stored under the key, in the finished file or since."""
@@ -174,7 +173,7 @@ class PsdbBuilder:
         group = self._base_group(object_key, version)
         if group is None:
             query = f"SELECT {schema.GROUP_COLUMNS} FROM groups WHERE object_key = ? AND version = ?"
-            row = self._select(query, object_key, schema.signed(version))
+            row = self._select(query, object_key, signed(version))
             if row is None:
                 raise NotFoundError(f"no group for object {object_key.hex()}, version {version}")
             group = schema.group_from_row(row)
@@ -188,9 +187,9 @@ class PsdbBuilder:
         if self._connection is not None:
             query = "SELECT object_key, version FROM groups ORDER BY object_key, version < 0, version"
             rows = self._connection.cursor().execute(query)
-            streams.append((ObjectKey(key), schema.unsigned(version)) for key, version in rows)
+            streams.append((ObjectKey(key), unsigned(version)) for key, version in rows)
         previous = None
-        with _Partial(self._partial_path):
+        with Translated(self._partial_path):
             for item in heapq.merge(*streams):
                 if item != previous:
                     yield item
@@ -219,9 +218,7 @@ class PsdbBuilder:
             try:
                 with _Writing(self._finishing_path, self):
                     self._write_finished()
-                    _sync(self._finishing_path)
-                    self._finishing_path.replace(self.path)
-                    _sync(self.path.parent)
+                    put_in_place(self._finishing_path, self.path)
             except BaseException:
                 with suppress(OSError):
                     self._finishing_path.unlink(missing_ok=True)
@@ -250,9 +247,6 @@ class PsdbBuilder:
 
     # Opening
 
-    def _beside(self, suffix: str) -> Path:
-        return self.path.with_name(self.path.name + suffix)
-
     def _open_base(self, replace: bool, heal: bool) -> Psdb | None:
         base = None
         try:
@@ -277,11 +271,7 @@ class PsdbBuilder:
         return base
 
     def _compare(self, path: Path, identity: CompilerIdentity, application: ApplicationIdentity) -> None:
-        found = list(differences(identity, self.identity))
-        for field in fields(ApplicationIdentity):
-            stored, expected = getattr(application, field.name), getattr(self.application, field.name)
-            if stored != expected:
-                found.append(Difference(f"application.{field.name}", stored, expected))
+        found = Expectation(self.application, self.identity).differences(identity, application)
         if found:
             raise IdentityMismatchError(path, found, is_output=True)
 
@@ -289,7 +279,7 @@ class PsdbBuilder:
         if not self._partial_path.exists():
             return
         try:
-            with _Partial(self._partial_path):
+            with Translated(self._partial_path):
                 connection = self._connect(create=False)
                 # The tables are created in one transaction: killed before that, the file is empty.
                 if not connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]:
@@ -311,7 +301,7 @@ class PsdbBuilder:
             self._remove_partial()
 
     def _connect(self, *, create: bool) -> apsw.Connection:
-        connection = self._connection = connect(self._partial_path, create=create)
+        connection = self._connection = connect(self._partial_path, write=True, create=create)
         connection.set_busy_timeout(0)
         connection.execute(f"PRAGMA page_size = {schema.PAGE_SIZE}")
         connection.execute("PRAGMA cell_size_check = ON")
@@ -359,8 +349,7 @@ class PsdbBuilder:
 
     def _remove_partial(self) -> None:
         self._disconnect()
-        for suffix in (".partial-wal", ".partial-shm", ".partial-journal", ".partial"):
-            self._beside(suffix).unlink(missing_ok=True)
+        remove(self._partial_path, (*JOURNALS, ""))
 
     # Adding
 
@@ -383,7 +372,7 @@ class PsdbBuilder:
         self._check_open()
         if self._connection is None:
             return None
-        with _Partial(self._partial_path):
+        with Translated(self._partial_path):
             row: tuple[Any, ...] | None = self._connection.execute(sql, arguments).fetchone()
         return row
 
@@ -421,7 +410,7 @@ class PsdbBuilder:
         in_base = stored is not None
         if stored is None:
             query = f"SELECT {schema.GROUP_COLUMNS} FROM groups WHERE object_key = ? AND version = ?"
-            found = connection.execute(query, (group.object_key, schema.signed(group.version))).fetchone()
+            found = connection.execute(query, (group.object_key, signed(group.version))).fetchone()
             stored = None if found is None else schema.group_from_row(found)
         if stored is None:
             _insert(connection, "groups", schema.GROUP_COLUMNS, row)
@@ -431,7 +420,7 @@ class PsdbBuilder:
         # One object under two names: the smaller name stays, so that the order of adding leaves no trace.
         if not in_base and (group.kind, group.name) < (stored.kind, stored.name):
             connection.execute(
-                "DELETE FROM groups WHERE object_key = ? AND version = ?", (group.object_key, schema.signed(group.version))
+                "DELETE FROM groups WHERE object_key = ? AND version = ?", (group.object_key, signed(group.version))
             )
             _insert(connection, "groups", schema.GROUP_COLUMNS, row)
         return None
@@ -444,12 +433,12 @@ class PsdbBuilder:
             return connection is not None
         if self._damaged:
             return True
-        with _Partial(self._partial_path):
+        with Translated(self._partial_path):
             for key, type in connection.execute("SELECT key, type FROM entries"):
                 if ValueType(type) not in base.types(key):
                     return True
             for object_key, version in connection.execute("SELECT object_key, version FROM groups"):
-                if base.group_or_none(object_key, schema.unsigned(version)) is None:
+                if base.group_or_none(object_key, unsigned(version)) is None:
                     return True
             query = f"SELECT {schema.POISON_COLUMNS} FROM poison ORDER BY object_key"
             return [schema.poison_from_row(row) for row in connection.execute(query)] != list(base.poison())
@@ -559,43 +548,23 @@ def store_payload(connection: apsw.Connection, data: bytes) -> int:
     return connection.last_insert_rowid()
 
 
-class _Writing:
-    """Maps what the system refuses to DatabaseWriteError, with the transaction rolled back."""
+class _Writing(Translated):
+    """What the system refuses is DatabaseWriteError, with the transaction rolled back."""
 
     def __init__(self, path: Path, builder: PsdbBuilder) -> None:
-        self._path = path
+        super().__init__(path, writing=True, busy=DatabaseWriteError, refused=DatabaseWriteError)
         self._builder = builder
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if not isinstance(error, apsw.Error | OSError | UnicodeDecodeError):
-            return
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         connection = self._builder._connection
-        if connection is not None and connection.in_transaction:
+        if (
+            isinstance(error, apsw.Error | OSError | UnicodeDecodeError)
+            and connection is not None
+            and connection.in_transaction
+        ):
             with suppress(apsw.Error):
                 connection.execute("ROLLBACK")
-        if isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError):
-            raise CacheCorruptError(f"{self._path}: damaged: {error}") from error
-        reason = "no space left on the device" if isinstance(error, apsw.FullError) else error
-        raise DatabaseWriteError(f"{self._path}: cannot be written: {reason}") from error
-
-
-class _Partial:
-    """Maps SQLite's errors at reading an unfinished file to CacheCorruptError."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, apsw.BusyError):
-            raise DatabaseBusyError(f"{self._path}: another program has it open") from error
-        if isinstance(error, apsw.Error | UnicodeDecodeError):
-            raise CacheCorruptError(f"{self._path}: damaged: {error}") from error
+        super().__exit__(kind, error, trace)
 
 
 def _read_entry(connection: apsw.Connection, owner: int, key: bytes, type: int) -> bytes | None:
@@ -618,11 +587,3 @@ def _insert(connection: apsw.Connection, table: str, columns: str, row: Sequence
 def _check_object_key(object_key: bytes) -> None:
     if not isinstance(object_key, bytes) or len(object_key) != 32:
         raise InvalidArgumentError("an object key is 32 bytes long")
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Self
-from urllib.parse import quote_from_bytes
 
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.descriptions.direct3d12.state_object import StateObjectDesc
@@ -22,7 +21,6 @@ from shaderkiln.errors import (
     InvalidArgumentError,
     NotFoundError,
     ShaderkilnError,
-    UnreadableError,
 )
 from shaderkiln.identity import ApplicationIdentity
 
@@ -30,13 +28,13 @@ from . import sodb_schema as schema
 from .sodb_columns import TEXT, UINT, check_key, decode, encode, optional
 from .sodb_read import Reader
 from .sodb_write import Writer
+from .sqlite_file import StepBudget, Translated, beside, connect, limit_resources, read_header, signed, unsigned
 
 if TYPE_CHECKING:
     import apsw
 
 MAXIMUM_ROW_SIZE: Final = 1 << 29
 BUSY_MILLISECONDS: Final = 10_000
-_STEPS: Final = 20_000
 
 
 class ObjectKind(Enum):
@@ -87,8 +85,8 @@ class StateObjectDatabase:
         self._lock = threading.RLock()
         self._writer = Writer(connection)
         self._depth = 0
-        self._steps_left = 0
-        connection.set_progress_handler(self._stop_runaway, _STEPS)
+        self._budget = StepBudget(connection)
+        self._translated = Translated(path, writing=write, busy=StateObjectDatabaseBusyError, refused=_interrupted)
 
     @classmethod
     def open(cls, path: Path | str, *, write: bool = False) -> Self:
@@ -99,17 +97,16 @@ class StateObjectDatabase:
         stays as it is.
         """
         path = Path(path)
-        size, wal = _check_header(path)
+        header = read_header(path, schema.FORM)
         if write and not os.access(path, os.W_OK):
             raise AccessDeniedError(f"{path}: may not be written")
-        database = cls(path, _connect(path, write=write, size=size, wal=wal), write=write)
+        database = cls(path, _connect(path, write=write, size=header.size, wal=header.is_wal), write=write)
         try:
             with database._using():
-                schema.check_schema(database._connection.execute("SELECT type, name, sql FROM sqlite_schema LIMIT 300"))
-        except BaseException as error:
+                rows = database._connection.execute("SELECT type, name, sql FROM sqlite_schema LIMIT 300").fetchall()
+            schema.check_schema(path, rows)
+        except BaseException:
             database.close()
-            if isinstance(error, CacheCorruptError) and str(path) not in str(error):
-                raise CacheCorruptError(f"{path}: {error}") from error
             raise
         return database
 
@@ -185,8 +182,8 @@ class StateObjectDatabase:
             encode(TEXT, application.exe_filename, "exe_filename"),
             encode(TEXT, application.name, "name"),
             encode(TEXT, application.engine_name, "engine_name") or None,
-            _signed(application.version, "version"),
-            _signed(application.engine_version, "engine_version"),
+            signed(application.version, "version"),
+            signed(application.engine_version, "engine_version"),
         )
         with self.transaction():
             self._connection.execute("DELETE FROM app_id")
@@ -207,9 +204,9 @@ class StateObjectDatabase:
         return ApplicationIdentity(
             name=decode(TEXT, name, "app_id.app_name"),
             exe_filename=decode(TEXT, exe, "app_id.exe"),
-            version=_unsigned(version, "app_id.app_version"),
+            version=_stored_version(version, "app_id.app_version"),
             engine_name=decode(optional(TEXT), engine, "app_id.engine_name") or "",
-            engine_version=_unsigned(engine_version, "app_id.engine_version"),
+            engine_version=_stored_version(engine_version, "app_id.engine_version"),
         )
 
     # Objects
@@ -435,41 +432,31 @@ class StateObjectDatabase:
         with self._lock:
             outermost = self._depth == 0
             if outermost:
-                self._steps_left = self._budget()
+                self._renew_budget()
             begun = False
             try:
                 if read and outermost and not self._connection.in_transaction:
                     self._connection.execute("BEGIN")
                     begun = True
                 yield
-            except apsw.ConnectionClosedError as error:
-                raise InvalidArgumentError(f"{self.path}: the database is closed") from error
             except apsw.TooBigError as error:
                 if self._write:
                     raise InvalidArgumentError(f"{self.path}: a value is larger than {MAXIMUM_ROW_SIZE} bytes") from error
                 raise CacheCorruptError(f"{self.path}: damaged: a row claims to be larger than the file") from error
-            except apsw.Error as error:
-                raise _translated(self.path, error) from error
             except UnicodeDecodeError as error:
                 raise DamagedInputError(f"{self.path}: text that is no UTF-8: {error}") from error
-            except MemoryError as error:
-                raise CacheCorruptError(f"{self.path}: damaged: a row is too large") from error
+            except (apsw.Error, MemoryError) as error:
+                raise self._translated.translated(error) from error
             finally:
                 if begun and self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
 
-    def _budget(self) -> int:
-        if self._write:
-            return 1 << 40  # the file grows while we write; whoever writes has chosen to trust it
+    def _renew_budget(self) -> None:
         try:
-            return 100 + 8 * self.path.stat().st_size // _STEPS
+            # The file grows while we write; whoever writes has chosen to trust it.
+            self._budget.renew(1 << 56 if self._write else self.path.stat().st_size)
         except OSError:
-            return 100
-
-    def _stop_runaway(self) -> bool:
-        """Called by SQLite every so many steps: a cyclic tree must not keep us for ever."""
-        self._steps_left -= 1
-        return self._steps_left < 0
+            self._budget.renew(0)
 
 
 class _Group(NamedTuple):
@@ -488,90 +475,23 @@ def decode_key(value: Any) -> bytes:
 
 
 def _connect(path: Path, *, write: bool, size: int, wal: bool) -> apsw.Connection:
-    """A connection that trusts nothing in the file."""
-    import apsw
-
-    name = "file:" + quote_from_bytes(os.fsencode(path.absolute()))
-    if wal and not write and not Path(f"{path}-wal").exists():
-        name += "?immutable=1"  # else SQLite would put files beside it, or fail where it cannot
-    flags = apsw.SQLITE_OPEN_URI | (apsw.SQLITE_OPEN_READWRITE if write else apsw.SQLITE_OPEN_READONLY)
-    try:
-        connection = apsw.Connection(name, flags=flags)
-        for option, value in (
-            (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
-            (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
-            (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
-            (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
-            (apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1),
-        ):
-            connection.config(option, value)
-        for limit, value in (
-            (apsw.SQLITE_LIMIT_LENGTH, MAXIMUM_ROW_SIZE if write else min(MAXIMUM_ROW_SIZE, max(size, 1 << 16))),
-            (apsw.SQLITE_LIMIT_SQL_LENGTH, 10_000),
-            (apsw.SQLITE_LIMIT_COLUMN, 64),
-            (apsw.SQLITE_LIMIT_EXPR_DEPTH, 64),
-            (apsw.SQLITE_LIMIT_ATTACHED, 0),
-            (apsw.SQLITE_LIMIT_WORKER_THREADS, 0),
-        ):
-            connection.limit(limit, value)
+    # Without a journal SQLite would put files beside it, or fail where it cannot.
+    immutable = wal and not write and not beside(path, "-wal").exists()
+    with Translated(path, busy=StateObjectDatabaseBusyError):
+        connection = connect(path, write=write, immutable=immutable, foreign_keys=True)
+        limit_resources(connection, MAXIMUM_ROW_SIZE if write else min(MAXIMUM_ROW_SIZE, max(size, 1 << 16)))
         connection.set_busy_timeout(BUSY_MILLISECONDS)
-        connection.execute("PRAGMA cell_size_check = ON")
-    except apsw.Error as error:
-        raise _translated(path, error) from error
     return connection
 
 
-def _check_header(path: Path) -> tuple[int, bool]:
-    """The size of a state object database, and whether it is in WAL mode; anything else is refused before SQLite touches it."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path}: no such file") from error
-    except ValueError as error:
-        raise InvalidArgumentError(f"{path!r}: {error}") from error
-    except OSError as error:
-        raise UnreadableError(f"{path}: {error.strerror}") from error
-    try:
-        status = os.fstat(descriptor)
-        header = os.read(descriptor, 100) if stat.S_ISREG(status.st_mode) else b""
-    finally:
-        os.close(descriptor)
-    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
-        raise CacheCorruptError(f"{path}: not a state object database")
-    identifier, version = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
-    if identifier != schema.APPLICATION_ID:
-        raise CacheCorruptError(f"{path}: not a state object database (application id {identifier:#010x})")
-    if version != schema.USER_VERSION:
-        raise CacheCorruptError(f"{path}: version {version}, this program reads {schema.USER_VERSION}")
-    return status.st_size, 2 in header[18:20]
+def _interrupted(text: str) -> AccessDeniedError:
+    return AccessDeniedError(f"{text}; a change was interrupted, or the file may not be written: open it for writing")
 
 
-def _translated(path: Path, error: apsw.Error) -> ShaderkilnError:
-    import apsw
-
-    if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return StateObjectDatabaseBusyError(f"{path}: another process is writing the database")
-    if isinstance(error, apsw.InterruptError):
-        return CacheCorruptError(f"{path}: damaged: reading does not come to an end")
-    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError):
-        return AccessDeniedError(
-            f"{path}: a change was interrupted, or the file may not be written; open it for writing ({error})"
-        )
-    if isinstance(error, apsw.FullError | apsw.IOError):
-        return ShaderkilnError(f"{path}: the system refused to read or write: {error}")
-    return CacheCorruptError(f"{path}: damaged: {error}")
-
-
-def _signed(value: int, what: str) -> int:
-    if not isinstance(value, int) or not 0 <= value < 1 << 64:
-        raise InvalidArgumentError(f"{what}: {value!r} is no unsigned 64-bit integer")
-    return value - (1 << 64) if value >= 1 << 63 else value
-
-
-def _unsigned(value: Any, what: str) -> int:
+def _stored_version(value: Any, what: str) -> int:
     if not isinstance(value, int):
         raise DamagedInputError(f"{what}: {str(value)[:80]!r} is no integer")
-    return value & ((1 << 64) - 1)
+    return unsigned(value)
 
 
 def _refuse_same_version(key: bytes, version: int) -> NoReturn:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from shaderkiln.errors import CacheCorruptError
+
+from .sqlite_file import FileForm
 
 if TYPE_CHECKING:
     import apsw
 
 APPLICATION_ID: Final = 0xD3D50DB
 USER_VERSION: Final = 2
+FORM: Final = FileForm("state object database", APPLICATION_ID, USER_VERSION)
 
 _STATES: Final = (
     "DepthStencilDesc:b?>depth_stencil_descs RenderTargetFormats:b?>render_target_formats BlendDesc:b?>blend_descs"
@@ -171,7 +175,7 @@ def create(connection: apsw.Connection) -> None:
         connection.execute(sql)
 
 
-def check_schema(rows: Iterable[tuple[Any, ...]]) -> None:
+def check_schema(path: Path, rows: Iterable[tuple[Any, ...]]) -> None:
     """Refuse anything but the published tables and indexes: ``rows`` are (type, name, sql) of sqlite_schema.
 
     White space, letter case and quotes do not count, and the tables that ANALYZE makes may be there. Raises CacheCorruptError;
@@ -188,7 +192,7 @@ def check_schema(rows: Iterable[tuple[Any, ...]]) -> None:
         foreign = sorted({f"{kind} {name}" for kind, name, _ in found - expected})
         missing = sorted({f"{kind} {name}" for kind, name, _ in expected - found})
         raise CacheCorruptError(
-            "unexpected schema: "
+            f"{path}: unexpected schema: "
             + "; ".join([f"foreign {name}" for name in foreign[:5]] + [f"missing {name}" for name in missing[:5]])
         )
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shaderkiln.databases.psdb_live import Expectation, read_stored_identity
+from shaderkiln.databases.psdb_live import read_stored_identity
+from shaderkiln.databases.psdb_records import Expectation
 from shaderkiln.errors import NotCurrentlyAvailableError, NotFoundError, ShaderkilnError
 from shaderkiln.identity import ApplicationIdentity, CompilerIdentity
 from shaderkiln.registration.records import DEFAULT_COMPONENT, CompilerProperties

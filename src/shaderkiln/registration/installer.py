@@ -11,11 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from shaderkiln.databases.sqlite_file import signed
 from shaderkiln.errors import AccessDeniedError, AlreadyExistsError, InvalidArgumentError, NotFoundError
 from shaderkiln.identity import ApplicationIdentity
 
 from .records import CompilerProperties, Component, PsdbProperties, RegisteredApplication, RegistryBusyError, Scope
-from .registry import Registry, make_folder, normal_executable, registry_path, signed, text
+from .registry import Registry, make_folder, normal_executable, registry_path, text
 
 if TYPE_CHECKING:
     from shaderkiln.compilers.plugin import Compiler

@@ -7,14 +7,22 @@ plain user reads the system's registry. Everything in the file is checked when i
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote_from_bytes
 
-from shaderkiln.errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError, ShaderkilnError
+from shaderkiln.databases.sqlite_file import (
+    EmptyFileError,
+    FileForm,
+    StepBudget,
+    Translated,
+    connect,
+    limit_resources,
+    read_header,
+    unsigned,
+)
+from shaderkiln.errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError
 from shaderkiln.identity import ApplicationIdentity
 
 from .records import Component, PsdbProperties, RegisteredApplication, RegistryBusyError, Scope
@@ -27,13 +35,13 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x534B5247
 """``SKRG``, in the application_id field of the SQLite header."""
 FORMAT_VERSION = 1
+FORM = FileForm("registry of this program", APPLICATION_ID, FORMAT_VERSION)
 FILE_NAME = "registry.sqlite"
 SYSTEM_FOLDER = Path("/var/lib/shaderkiln")
 SYSTEM_FOLDER_VARIABLE = "SHADERKILN_SYSTEM_DATA"
 MAXIMUM_TEXT_BYTES = 32_767
 MAXIMUM_FILE_BYTES = 1 << 28
 BUSY_MILLISECONDS = 10_000
-_STEPS = 10_000
 
 _TEXT = f"CHECK (length({{0}}) BETWEEN 1 AND {MAXIMUM_TEXT_BYTES})"
 TABLES: dict[str, str] = {
@@ -109,8 +117,7 @@ class Registry:
         self.path = path
         self.scope = scope
         self.connection = connection
-        self._steps_left = 0
-        connection.set_progress_handler(self._stop_runaway, _STEPS)
+        self._budget = StepBudget(connection)
 
     @classmethod
     def open(cls, path: Path, scope: Scope, *, write: bool) -> Registry:
@@ -118,7 +125,7 @@ class Registry:
 
         Raises NotFoundError, AccessDeniedError, RegistryBusyError, and CacheCorruptError for a file that is damaged or no registry.
         """
-        there = _check_header(path)
+        there = _is_there(path)
         if not (there or write):
             raise NotFoundError(f"{path}: there is no registry")
         try:
@@ -135,20 +142,16 @@ class Registry:
 
     @classmethod
     def _checked(cls, path: Path, scope: Scope, *, write: bool, make: bool) -> Registry:
-        import apsw
-
         registry = cls(path, scope, _connect(path, write=write, create=make))
         try:
-            registry._steps_left = registry._budget()
-            if make:
-                # SQLite opens what it may only read, and would say so at the first change.
-                if registry.connection.readonly("main") or not os.access(path.parent, os.W_OK | os.X_OK):
-                    raise AccessDeniedError(f"{path}: may be read only; a registry of this scope needs other rights")
-                _create(registry.connection)
-            registry._check()
-        except apsw.Error as error:
-            registry.close()
-            raise _translated(path, error) from error
+            with _translated(path):
+                registry._renew_budget()
+                if make:
+                    # SQLite opens what it may only read, and would say so at the first change.
+                    if registry.connection.readonly("main") or not os.access(path.parent, os.W_OK | os.X_OK):
+                        raise AccessDeniedError(f"{path}: may be read only; a registry of this scope needs other rights")
+                    _create(registry.connection)
+                registry._check()
         except BaseException:
             registry.close()
             raise
@@ -167,10 +170,8 @@ class Registry:
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
         """One consistent view, or one change that happens whole or not at all; SQLite's errors become ours."""
-        import apsw
-
-        self._steps_left = self._budget()
-        try:
+        self._renew_budget()
+        with _translated(self.path):
             self.connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
                 yield
@@ -179,10 +180,6 @@ class Registry:
                 if self.connection.in_transaction:
                     self.connection.execute("ROLLBACK")
                 raise
-        except UnicodeDecodeError as error:
-            raise CacheCorruptError(f"{self.path}: the registry is damaged: {error}") from error
-        except apsw.Error as error:
-            raise _translated(self.path, error) from error
 
     def applications(self, *, installer: str | None = None, executable: str | None = None) -> tuple[RegisteredApplication, ...]:
         """The applications sorted by executable, all or those of an installer or of an executable; inside a transaction."""
@@ -195,7 +192,7 @@ class Registry:
         return tuple(
             RegisteredApplication(
                 executable=Path(path),
-                application=ApplicationIdentity(name, exe_filename, _unsigned(version), engine_name, _unsigned(engine_version)),
+                application=ApplicationIdentity(name, exe_filename, unsigned(version), engine_name, unsigned(engine_version)),
                 installer=owner,
                 scope=self.scope,
                 components=self._components(identifier),
@@ -235,16 +232,11 @@ class Registry:
         if faults:
             raise CacheCorruptError(f"{self.path}: the registry is damaged: {'; '.join(faults)}")
 
-    def _budget(self) -> int:
+    def _renew_budget(self) -> None:
         try:
-            return 200 + 4 * self.path.stat().st_size // _STEPS
+            self._budget.renew(self.path.stat().st_size)
         except OSError:
-            return 200
-
-    def _stop_runaway(self) -> bool:
-        """Called by SQLite every so many steps: a cyclic tree must not keep us for ever."""
-        self._steps_left -= 1
-        return self._steps_left < 0
+            self._budget.renew(0)
 
 
 class _NeedsRecoveryError(AccessDeniedError):
@@ -263,34 +255,18 @@ def _create(connection: apsw.Connection) -> None:
 
 
 def _connect(path: Path, *, write: bool, create: bool = False) -> apsw.Connection:
-    """A connection that trusts nothing in the file."""
-    import apsw
-
-    flags = apsw.SQLITE_OPEN_URI | (apsw.SQLITE_OPEN_READWRITE if write else apsw.SQLITE_OPEN_READONLY)
-    flags |= apsw.SQLITE_OPEN_CREATE if create else 0
-    try:
-        connection = apsw.Connection("file:" + quote_from_bytes(os.fsencode(path.absolute())), flags=flags)
-        for option, value in (
-            (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
-            (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
-            (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
-            (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
-            (apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1),
-        ):
-            connection.config(option, value)
-        for limit, value in (
-            (apsw.SQLITE_LIMIT_LENGTH, 1 << 20),
-            (apsw.SQLITE_LIMIT_SQL_LENGTH, 10_000),
-            (apsw.SQLITE_LIMIT_COLUMN, 32),
-            (apsw.SQLITE_LIMIT_ATTACHED, 0),
-            (apsw.SQLITE_LIMIT_WORKER_THREADS, 0),
-        ):
-            connection.limit(limit, value)
+    with _translated(path):
+        connection = connect(path, write=write, create=create, foreign_keys=True)
+        limit_resources(connection, 1 << 20)
         connection.set_busy_timeout(BUSY_MILLISECONDS)
-        connection.execute("PRAGMA cell_size_check = ON; PRAGMA synchronous = FULL")
-    except apsw.Error as error:
-        raise _translated(path, error) from error
+        connection.execute("PRAGMA synchronous = FULL")
     return connection
+
+
+def _translated(path: Path) -> Translated:
+    return Translated(
+        path, writing=True, busy=RegistryBusyError, refused=_NeedsRecoveryError, damaged="the registry is damaged"
+    )
 
 
 def make_folder(path: Path, scope: Scope) -> None:
@@ -304,58 +280,12 @@ def make_folder(path: Path, scope: Scope) -> None:
         raise AccessDeniedError(f"{path}: cannot be created: {error.strerror}") from error
 
 
-def _check_header(path: Path) -> bool:
+def _is_there(path: Path) -> bool:
     """Whether there is a registry; raises for anything that is there and is none, before SQLite touches it."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except FileNotFoundError:
+        size = read_header(path, FORM).size
+    except (NotFoundError, EmptyFileError):
         return False
-    except ValueError as error:
-        raise InvalidArgumentError(f"{path!r}: {error}") from error
-    except OSError as error:
-        raise AccessDeniedError(f"{path}: {error.strerror}") from error
-    try:
-        status = os.fstat(descriptor)
-        regular = stat.S_ISREG(status.st_mode)
-        header = os.read(descriptor, 100) if regular else b""
-    finally:
-        os.close(descriptor)
-    if regular and not status.st_size:
-        return False  # another process is about to write it
-    if status.st_size > MAXIMUM_FILE_BYTES:
-        raise CacheCorruptError(f"{path}: too large for a registry ({status.st_size} bytes)")
-    identifier, version = header[68:72], int.from_bytes(header[60:64], "big")
-    if not header.startswith(b"SQLite format 3\0") or identifier != APPLICATION_ID.to_bytes(4, "big"):
-        raise CacheCorruptError(f"{path}: not a registry of this program; remove the file to begin anew")
-    if version != FORMAT_VERSION:
-        raise CacheCorruptError(f"{path}: registry version {version}, this program reads {FORMAT_VERSION}")
+    if size > MAXIMUM_FILE_BYTES:
+        raise CacheCorruptError(f"{path}: too large for a registry ({size} bytes)")
     return True
-
-
-def _translated(path: Path, error: apsw.Error) -> ShaderkilnError:
-    import apsw
-
-    if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return RegistryBusyError(f"{path}: another process holds the registry")
-    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError):
-        return _NeedsRecoveryError(f"{path}: {error}")
-    if isinstance(error, apsw.PermissionsError | apsw.AuthError):
-        return AccessDeniedError(f"{path}: {error}")
-    if isinstance(error, apsw.FullError | apsw.IOError):
-        return ShaderkilnError(f"{path}: the registry cannot be written: {error}")
-    if isinstance(error, apsw.ConnectionClosedError):
-        return InvalidArgumentError(f"{path}: the registry is closed")
-    if isinstance(error, apsw.InterruptError):
-        return CacheCorruptError(f"{path}: damaged: reading does not come to an end")
-    return CacheCorruptError(f"{path}: the registry is damaged: {error}")
-
-
-def signed(value: int) -> int:
-    """A 64-bit version as the signed integer with the same bits. Raises InvalidArgumentError where it is none."""
-    if not isinstance(value, int) or not 0 <= value < 1 << 64:
-        raise InvalidArgumentError(f"{value!r} is no unsigned 64-bit integer")
-    return value - (1 << 64) if value >= 1 << 63 else value
-
-
-def _unsigned(value: Any) -> int:
-    return int(value) & ((1 << 64) - 1)

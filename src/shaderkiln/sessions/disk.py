@@ -13,9 +13,9 @@ from uuid import UUID
 
 import xxhash
 
-from ..databases.psdb_live import Expectation, LivePsdb
+from ..databases.psdb_live import LivePsdb
 from ..databases.psdb_lock import SharedLock
-from ..databases.psdb_records import DatabaseWriteError
+from ..databases.psdb_records import DatabaseWriteError, Expectation
 from ..errors import AccessDeniedError, AlreadyExistsError, InvalidArgumentError, NotFoundError, ShaderkilnError
 from ..identity import ApplicationIdentity, CompilerIdentity, IdentityMismatchError
 from .control import CacheKindFlags

@@ -91,7 +91,7 @@ def _create(
 def _open_database(
     desc: FileSessionDesc | RegisteredSessionDesc, environment: SessionEnvironment, common: dict[str, Any]
 ) -> ShaderCacheSession:
-    from ..databases.psdb_live import Expectation
+    from ..databases.psdb_records import Expectation
     from .file import FileSession, RegisteredSession
 
     if not environment.explicit_psdbs:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from ..databases.psdb_live import Expectation, LivePsdb, journal_form
+from ..databases.psdb_live import LivePsdb, journal_form
 from ..databases.psdb_reader import Psdb
+from ..databases.psdb_records import Expectation
 from ..errors import CacheCorruptError, NotFoundError, ShaderkilnError
 from ..identity import IdentityMismatchError
 from ..keys import Group, ObjectKey, ValueKey, ValueType
