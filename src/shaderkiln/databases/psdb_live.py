@@ -35,6 +35,7 @@ from .psdb_lock import FileLock, forget_live, is_live, note_live
 from .psdb_reader import Psdb
 from .psdb_records import DamagedValueError, Expectation
 from .sqlite_file import JOURNALS, Translated, beside, connect, limit_resources, put_in_place, read_header, remove, signed
+from .store import Usage, WritableStore
 
 BUSY_SECONDS = 10.0
 """How long a writer waits for another one before DatabaseBusyError."""
@@ -76,7 +77,7 @@ def read_stored_identity(path: Path | str) -> tuple[CompilerIdentity, Applicatio
         connection.close(True)
 
 
-class LivePsdb:
+class LivePsdb(WritableStore):
     """A live PSDB. Made by ``LivePsdb.open``; close it, or use it in a ``with`` statement.
 
     Any number of processes may have one file open, for reading and for writing. A read sees whole stores only and never waits for
@@ -199,12 +200,6 @@ class LivePsdb:
             if self._file is not None:
                 forget_live(self._file)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # Reading
 
     def find(self, key: bytes, type: int = 0) -> bytes:
@@ -283,6 +278,11 @@ class LivePsdb:
         """Limit and totals as they are now."""
         with self._lock, Translated(self.path):
             return self._read_state()
+
+    def usage(self) -> Usage:
+        """As ``Store.usage``, as it is now."""
+        state = self.state()
+        return Usage(state.payload_bytes, state.maximum_size)
 
     def change_number(self) -> int:
         """Changes whenever another connection has changed the file; costs a quarter of a find."""

@@ -18,6 +18,7 @@ from . import psdb_schema as schema
 from .psdb_lock import is_live
 from .psdb_records import Damage, DamagedValueError, Poison, PsdbStatistics, StoredValue, TypeStatistics
 from .sqlite_file import StepBudget, Translated, connect, limit_resources, read_header, signed
+from .store import Store, Usage
 
 INDEX_LIMIT = 1_000_000
 """Up to that many values the index is loaded into memory at the first find (about 220 bytes a value)."""
@@ -29,7 +30,7 @@ _xxh3_128 = xxhash.xxh3_128_digest
 _SMALLEST_ROW = 16
 
 
-class Psdb:
+class Psdb(Store):
     """A finished PSDB, open for reading. Made by ``Psdb.open``; close it, or use it in a ``with`` statement.
 
     The file is taken as immutable: a newer one replaces it by rename and is seen by the next ``open``. One object may be used
@@ -99,13 +100,7 @@ class Psdb:
             self._drop_blob()
             self._connection.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def find(self, key: ValueKey, type: ValueType = ValueType.OBJECT_CODE) -> bytes:
+    def find(self, key: bytes, type: int = ValueType.OBJECT_CODE) -> bytes:
         """The bytes of a value, compared with its checksum.
 
         Raises NotFoundError where there is none, DamagedValueError where it is not what was stored, and CacheCorruptError where
@@ -127,11 +122,11 @@ class Psdb:
                 data = blob.read() if blob.length() == size <= self._file_size else None
             except (apsw.Error, OverflowError) as error:
                 self._drop_blob()
-                raise DamagedValueError(key, ValueType(type), str(error)) from error
+                raise DamagedValueError(ValueKey(key), ValueType(type), str(error)) from error
         if data is None:
-            raise DamagedValueError(key, ValueType(type), "its size is not the one in the index")
+            raise DamagedValueError(ValueKey(key), ValueType(type), "its size is not the one in the index")
         if _xxh3_128(data, _xxh3_64(key, self._owner ^ type)) != checksum:
-            raise DamagedValueError(key, ValueType(type), "its checksum is not the one in the index")
+            raise DamagedValueError(ValueKey(key), ValueType(type), "its checksum is not the one in the index")
         return data
 
     def size(self, key: ValueKey, type: ValueType = ValueType.OBJECT_CODE) -> int:
@@ -151,7 +146,11 @@ class Psdb:
             raise DamagedValueError(key, type, f"holds {length} bytes, the index says {size}")
         return size
 
-    def exists(self, key: ValueKey) -> bool:
+    def sizes(self, key: bytes) -> dict[int, int]:
+        """As ``Store.sizes``."""
+        return {int(type): self.size(ValueKey(key), type) for type in self.types(key)}
+
+    def exists(self, key: bytes) -> bool:
         """Whether the key has a value of any type (EP-20). Raises CacheCorruptError where a damaged index leaves that open."""
         index = self._index
         if index is not None:
@@ -160,7 +159,7 @@ class Psdb:
                     return True
         return bool(self.types(key))
 
-    def types(self, key: ValueKey) -> tuple[ValueType, ...]:
+    def types(self, key: bytes) -> tuple[ValueType, ...]:
         """The types of value that the key has, in order of their numbers; empty for an unknown key."""
         found = tuple(type for type in ValueType if self._locate(key, type) is not None)
         if not found and self._index_fault:
@@ -272,6 +271,10 @@ class Psdb:
             file_bytes=self._file_size,
             by_type=by_type,
         )
+
+    def usage(self) -> Usage:
+        """As ``Store.usage``: equal bytes count once."""
+        return Usage(self.statistics().payload_bytes, self.maximum_size)
 
     def verify(self) -> Iterator[Damage]:
         """Read everything and name whatever is damaged: each such value by its key; nothing is yielded for a sound database."""

@@ -14,7 +14,8 @@ from shaderkiln.identity import CompilerIdentity
 from shaderkiln.sessions.control import CacheKindFlags, ShaderCacheControl
 from shaderkiln.sessions.debug_layer import DebugLayer, Severity
 from shaderkiln.sessions.descs import DiskSessionDesc, ShaderCacheFlags
-from shaderkiln.sessions.disk import DiskSession, clear_folder
+from shaderkiln.sessions.disk import DiskSession
+from shaderkiln.sessions.disk_folder import clear_folder
 
 IDENTIFIER = UUID("7d2a1d5e-96a0-4a3c-8f5b-0c5c7c1f3a44")
 MAXIMUM_BYTES = 4 << 30

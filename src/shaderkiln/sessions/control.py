@@ -114,7 +114,7 @@ class ShaderCacheControl:
 
 
 def _clear_default_folder() -> None:
-    from .disk import clear_folder, default_folder
+    from .disk_folder import clear_folder, default_folder
 
     clear_folder(default_folder())
 

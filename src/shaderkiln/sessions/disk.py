@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
-from uuid import UUID
-
-import xxhash
 
 from ..databases.psdb_live import LivePsdb
 from ..databases.psdb_lock import SharedLock
 from ..databases.psdb_records import DatabaseWriteError, Expectation
+from ..databases.sqlite_file import remove
 from ..errors import AccessDeniedError, AlreadyExistsError, InvalidArgumentError, NotFoundError, ShaderkilnError
 from ..identity import ApplicationIdentity, CompilerIdentity, IdentityMismatchError
 from .control import CacheKindFlags
@@ -28,32 +24,10 @@ from .descs import (
     ShaderCacheFlags,
     ShaderCacheSessionDesc,
 )
+from .disk_folder import cache_name, default_folder
 from .interface import ShaderCacheSession, check_key
 
-SUFFIX = ".cache"
 _NO_ADAPTER = CompilerIdentity("any", 0, 0, 0, "", 0, "", 1, "", 0, bytes(16), b"", "", (), 64)
-
-
-def default_folder() -> Path:
-    """Where DISK caches are by default: in the user's data folder (XDG_DATA_HOME)."""
-    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(base).expanduser() / "shaderkiln" / "shader-cache"
-
-
-def cache_name(identifier: UUID, adapter: CompilerIdentity | None) -> str:
-    """The file name of a cache; with an adapter there is one for each driver build and device."""
-    if adapter is None:
-        return f"{identifier}{SUFFIX}"
-    parts = (
-        adapter.family,
-        adapter.vendor_id,
-        adapter.device_id,
-        adapter.driver_name,
-        adapter.driver_version,
-        adapter.driver_build,
-        adapter.pointer_bits,
-    )
-    return f"{identifier}-{xxhash.xxh3_128_hexdigest(repr(parts).encode())}{SUFFIX}"
 
 
 class _Front:
@@ -125,25 +99,8 @@ class DiskCache:
     def close(self) -> None:
         self.database.close()
         if self.delete and self._in_use.take():
-            delete_files(self.path)
+            remove(self.path)
         self._in_use.release()
-
-
-def delete_files(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
-def clear_folder(folder: Path) -> None:
-    """Delete every cache there that no process has open."""
-    for path in folder.glob(f"*{SUFFIX}"):
-        with suppress(OSError, ShaderkilnError):
-            lock = SharedLock(path.with_name(path.name + ".in-use"))
-            try:
-                if lock.take():
-                    delete_files(path)
-            finally:
-                lock.release()
 
 
 _caches: dict[Path, DiskCache] = {}
@@ -211,12 +168,12 @@ class DiskSession(ShaderCacheSession):
     @property
     def maximum_size_bytes(self) -> int:
         """Limit of the bytes of all values."""
-        return self._cache.database.state().maximum_size
+        return self._cache.database.usage().maximum
 
     @property
     def used_bytes(self) -> int:
         """Bytes of all values."""
-        return self._cache.database.state().payload_bytes
+        return self._cache.database.usage().used
 
     def set_delete_on_destroy(self) -> None:
         """Delete the file when the last session on the cache goes, in this process and in others."""

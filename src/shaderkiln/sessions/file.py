@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Protocol
 from ..databases.psdb_live import LivePsdb, journal_form
 from ..databases.psdb_reader import Psdb
 from ..databases.psdb_records import Expectation
+from ..databases.store import Store, WritableStore
 from ..errors import CacheCorruptError, NotFoundError, ShaderkilnError
 from ..identity import IdentityMismatchError
-from ..keys import Group, ObjectKey, ValueKey, ValueType
+from ..keys import Group, ObjectKey
 from .control import CacheKindFlags
 from .debug_layer import DebugLayer, Severity, process_debug_layer
 from .descs import FileSessionDesc, RegisteredSessionDesc, SessionFileFlags
@@ -26,31 +27,7 @@ class ComponentResolver(Protocol):
         """The path of the PSDB of that component for this application and adapter, None where none is registered."""
 
 
-class FinishedPsdb:
-    """A finished PSDB behind the reading part of LivePsdb's methods."""
-
-    def __init__(self, database: Psdb) -> None:
-        self._database = database
-        self.find = database.find
-        self.exists = database.exists
-        self.latest_group = database.latest_group
-        self.close = database.close
-
-    def find_many(self, key: bytes, types: Sequence[int]) -> tuple[bytes | None, ...]:
-        found: list[bytes | None] = []
-        for type in types:
-            try:
-                found.append(self._database.find(ValueKey(key), ValueType(type)))
-            except NotFoundError:
-                found.append(None)
-        return tuple(found)
-
-    def sizes(self, key: bytes) -> dict[int, int]:
-        database = self._database
-        return {int(type): database.size(ValueKey(key), type) for type in database.types(ValueKey(key))}
-
-
-def open_for_reading(path: Path, expected: Expectation) -> FinishedPsdb | LivePsdb:
+def open_for_reading(path: Path, expected: Expectation) -> Store:
     """A PSDB whose bytes do not change by reading it.
 
     Raises NotFoundError, AccessDeniedError, CacheCorruptError (IdentityMismatchError for another identity).
@@ -68,13 +45,13 @@ def open_for_reading(path: Path, expected: Expectation) -> FinishedPsdb | LivePs
     if found:
         database.close()
         raise IdentityMismatchError(path, found)
-    return FinishedPsdb(database)
+    return database
 
 
 class _DatabaseSession(ShaderCacheSession):
     """What FILE and REGISTERED sessions share."""
 
-    _database: FinishedPsdb | LivePsdb
+    _database: Store
     path: Path
 
     def find_value(self, key: bytes) -> bytes:
@@ -95,13 +72,13 @@ class _DatabaseSession(ShaderCacheSession):
             self._refuse()
         return self._database.latest_group(object_key)
 
-    def _attach(self, database: FinishedPsdb | LivePsdb) -> None:
+    def _attach(self, database: Store) -> None:
         self._database = database
         self._look_up: Any = database.find
 
     def _find(self, key: bytes, type: int) -> bytes:
         check_key(key)
-        return self._database.find(ValueKey(key), ValueType(type))
+        return self._database.find(key, type)
 
     def _find_many(self, key: bytes, types: Sequence[int]) -> Sequence[bytes | None]:
         if len(types) > 1:
@@ -116,14 +93,14 @@ class _DatabaseSession(ShaderCacheSession):
         return {type: size for type, size in sizes.items() if type < 2}
 
     def _exists(self, key: bytes) -> bool:
-        return self._database.exists(ValueKey(key))
+        return self._database.exists(key)
 
     def _store(self, key: bytes, values: Mapping[int, bytes], overwrite: bool, keep: bool) -> None:
-        assert isinstance(self._database, LivePsdb)
+        assert isinstance(self._database, WritableStore)
         self._database.store(key, values, overwrite=overwrite, keep=keep)
 
     def _clear(self) -> None:
-        assert isinstance(self._database, LivePsdb)
+        assert isinstance(self._database, WritableStore)
         self._database.clear()
 
     def set_delete_on_destroy(self) -> None:
@@ -186,16 +163,12 @@ class FileSession(_DatabaseSession):
     @property
     def maximum_size_bytes(self) -> int:
         """The effective limit of the bytes of all values; 0 for none."""
-        if isinstance(self._database, LivePsdb):
-            return self._database.state().maximum_size
-        return self._database._database.maximum_size
+        return self._database.usage().maximum
 
     @property
     def used_bytes(self) -> int:
         """Bytes of all values."""
-        if isinstance(self._database, LivePsdb):
-            return self._database.state().payload_bytes
-        return self._database._database.statistics().payload_bytes
+        return self._database.usage().used
 
     def set_delete_on_destroy(self) -> None:
         if not self.read_only:

@@ -14,12 +14,10 @@ from typing import Any, Literal
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ..errors import ShaderkilnError
 from ..keys import ValueType
 from ..sessions import ShaderCacheSession, StoreFlags, ValueRequest
 from .other_process import OtherProcess
-
-KEYS = (b"a", b"b", b"a\0", bytes(32), b"\xff" * 40, b"long" * 500)
+from .stores import KEYS, outcome
 
 
 class SessionHarness(ABC):
@@ -167,7 +165,7 @@ def session_machine(make: Callable[[], SessionHarness]) -> type[RuleBasedStateMa
         @rule(key=st.sampled_from(KEYS), number=st.integers(0, 2))
         def find(self, key: bytes, number: int) -> None:
             expected = self.model.values.get(key, {}).get(0)
-            code, found = _outcome(lambda: self.session(number).find_value(key))
+            code, found = outcome(lambda: self.session(number).find_value(key))
             assert (code, found) == ((None, expected) if expected is not None else ("DXGI_ERROR_NOT_FOUND", None))
             if expected is not None:
                 self.model.used(key)
@@ -199,7 +197,7 @@ def session_machine(make: Callable[[], SessionHarness]) -> type[RuleBasedStateMa
                 given.append(bytearray(size - (callback == "too-small")))
                 return given[-1]
 
-            code, _ = _outcome(lambda: session.find_value1(key, requests, allocate if callback != "none" else None, "context"))
+            code, _ = outcome(lambda: session.find_value1(key, requests, allocate if callback != "none" else None, "context"))
             types = [type for type, _ in asked]
             if any(type > 1 for type in types) or len(set(types)) != len(types):
                 assert code == "E_INVALIDARG"
@@ -268,7 +266,7 @@ def session_machine(make: Callable[[], SessionHarness]) -> type[RuleBasedStateMa
 
         def store(self, key: bytes, number: int, pairs: list[Any], flags: int) -> None:
             session = self.session(number)
-            code, _ = _outcome(lambda: session.store_value1(key, pairs, StoreFlags(flags)))
+            code, _ = outcome(lambda: session.store_value1(key, pairs, StoreFlags(flags)))
             types = [type for type, _ in pairs]
             if not pairs or flags > 3 or max(types) > 1 or len(set(types)) != len(types) or not all(data for _, data in pairs):
                 assert code == "E_INVALIDARG"
@@ -297,7 +295,7 @@ def session_machine(make: Callable[[], SessionHarness]) -> type[RuleBasedStateMa
                 lambda: session.exists(key),
                 lambda: session.store_value(key, b"value"),
             ):
-                assert _outcome(call)[0] == "E_INVALIDARG"
+                assert outcome(call)[0] == "E_INVALIDARG"
 
         @precondition(lambda self: len(self.sessions) < 3 and not self.alone)
         @rule()
@@ -315,7 +313,7 @@ def session_machine(make: Callable[[], SessionHarness]) -> type[RuleBasedStateMa
                 assert not retained.closed
                 assert retained.exists(KEYS[0]) == (KEYS[0] in self.model.values)
             assert session.closed
-            assert _outcome(lambda: session.find_value(KEYS[0]))[0] == "E_INVALIDARG"
+            assert outcome(lambda: session.find_value(KEYS[0]))[0] == "E_INVALIDARG"
 
         @rule(delete=st.booleans())
         def reopen(self, delete: bool) -> None:
@@ -345,7 +343,7 @@ def session_machine(make: Callable[[], SessionHarness]) -> type[RuleBasedStateMa
         def store_elsewhere(self, key: bytes, values: dict[int, bytes], flags: int) -> None:
             other = self.elsewhere()
             if other is not None and not self.sessions[0].read_only:
-                code, _ = _outcome(lambda: other.store(key, values, StoreFlags(flags)))
+                code, _ = outcome(lambda: other.store(key, values, StoreFlags(flags)))
                 assert code == self.model.store(key, values, StoreFlags(flags), self.sessions[0].evicts)
                 if code is None:
                     self.see_evictions(key)
@@ -366,18 +364,10 @@ def session_machine(make: Callable[[], SessionHarness]) -> type[RuleBasedStateMa
                 values = self.model.values.get(key, {})
                 assert session.exists(key) == bool(values)
                 requests = [ValueRequest(ValueType.METADATA), ValueRequest(ValueType.OBJECT_CODE)]
-                code, _ = _outcome(lambda key=key, requests=requests: session.find_value1(key, requests))  # type: ignore[misc]
+                code, _ = outcome(lambda key=key, requests=requests: session.find_value1(key, requests))  # type: ignore[misc]
                 assert code == (None if values else "DXGI_ERROR_NOT_FOUND")
                 assert [request.size for request in requests] == [len(values.get(1, b"")), len(values.get(0, b""))]
             used = getattr(session, "used_bytes", None)
             assert used is None or session.read_only or used == self.model.size()
 
     return SessionMachine
-
-
-def _outcome(call: Callable[[], Any]) -> tuple[str | None, Any]:
-    """The code of the error that was raised, or None and what was returned."""
-    try:
-        return None, call()
-    except ShaderkilnError as error:
-        return error.code, None
