@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
 
+from shaderkiln.system.files import open_to_read
+
 _HEAD = 9
 
 
@@ -29,8 +31,7 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
 def read_cached(path: Path, limit: int) -> bytes | None:
     """What ``write_cached`` wrote, of at most ``limit`` bytes; None for anything else."""
     try:
-        # Without O_NONBLOCK the opening of a named pipe would wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = open_to_read(path)
     except (OSError, ValueError):
         return None
     try:

@@ -1,22 +1,28 @@
 #!/usr/bin/env python3
 """Generate ``src/shaderkiln/vulkan_registry`` from the Vulkan registry and the SPIR-V grammar.
 
-usage: generate.py --registry vk.xml --grammar spirv.core.grammar.json [--output src/shaderkiln/vulkan_registry]
+usage: generate.py [--registry vk.xml] [--grammar spirv.core.grammar.json] [--output src/shaderkiln/vulkan_registry]
 
-The inputs that the committed files were made from, and how to get them, are in README.md beside this file.
+The inputs may be compressed with xz. Without arguments they are those in ``inputs/``, from which the committed files were made;
+README.md beside this file says where they come from.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import re
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import cffi
+
+INPUTS = Path(__file__).resolve().parent / "inputs"
+PACKAGE = Path(__file__).resolve().parents[2] / "src/shaderkiln/vulkan_registry"
 
 # What the product describes, compiles and asks; everything else follows from the registry.
 DESCRIBED = (
@@ -45,11 +51,10 @@ vkCreatePipelineBinariesKHR vkDestroyPipelineBinaryKHR vkGetPipelineKeyKHR vkGet
 vkReleaseCapturedPipelineDataKHR vkGetPipelineExecutablePropertiesKHR vkGetPipelineExecutableStatisticsKHR
 vkGetPipelineExecutableInternalRepresentationsKHR
 """.split()
-# What a driver exports for a Vulkan loader (LoaderDriverInterface.md of the loader), and prctl of Linux; not in the registry.
+# What a driver exports for a Vulkan loader (LoaderDriverInterface.md of the loader); not in the registry.
 DRIVER_FUNCTIONS = """
 VkResult vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t *pVersion);
 PFN_vkVoidFunction vk_icdGetInstanceProcAddr(VkInstance instance, const char *pName);
-int prctl(int option, unsigned long arg2, unsigned long arg3, unsigned long arg4, unsigned long arg5);
 """
 # Structures of the API that descriptions never carry: outputs, object code, or data that only one run of one driver can know.
 NOT_DESCRIBED = {
@@ -127,8 +132,8 @@ def for_vulkan(node: ET.Element) -> bool:
 
 
 class Registry:
-    def __init__(self, path: Path) -> None:
-        root = ET.parse(path).getroot()
+    def __init__(self, text: bytes) -> None:
+        root = ET.fromstring(text)
         self.version = next(
             "".join(t.itertext()).rsplit("VK_HEADER_VERSION", 1)[1].strip()
             for t in root.find("types")  # type: ignore[union-attr]
@@ -196,7 +201,7 @@ class Registry:
         for node in root.find("types"):  # type: ignore[union-attr]
             if node.tag != "type" or not for_vulkan(node):
                 continue
-            name = node.get("name") or node.findtext("name") or ""
+            name = node.get("name") or node.findtext("name") or node.findtext("proto/name") or ""
             category = node.get("category", "")
             if alias := node.get("alias"):
                 self.aliases[name] = alias
@@ -610,7 +615,6 @@ def structures_module(registry: Registry, names: list[str]) -> tuple[str, str, l
         if registry.structures[name].stype:
             out.append(f"    {stypes[registry.structures[name].stype or '']}: {class_name(name)},\n")
     out.append("}\n")
-    print("not described:", ", ".join(sorted(dropped)))
     return "".join(out), "".join(tables), list(described)
 
 
@@ -793,31 +797,44 @@ def constants_module(registry: Registry) -> str:
     return "".join(out)
 
 
-def main() -> None:
-    ask = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    ask.add_argument("--registry", type=Path, required=True)
-    ask.add_argument("--grammar", type=Path, required=True)
-    ask.add_argument("--output", type=Path, default=Path(__file__).resolve().parents[2] / "src/shaderkiln/vulkan_registry")
-    args = ask.parse_args()
-    registry = Registry(args.registry)
-    grammar = json.loads(args.grammar.read_text())
-    names = closure(registry, list(DESCRIBED), chains=True)
-    structures, members, described = structures_module(registry, names)
+def read(path: Path) -> bytes:
+    data = path.read_bytes()
+    return lzma.decompress(data) if path.suffix == ".xz" else data
+
+
+def add_inputs(ask: argparse.ArgumentParser) -> None:
+    ask.add_argument("--registry", type=Path, default=INPUTS / "vk.xml.xz")
+    ask.add_argument("--grammar", type=Path, default=INPUTS / "spirv.core.grammar.json.xz")
+
+
+def read_inputs(registry: Path, grammar: Path) -> tuple[Registry, dict[str, Any]]:
+    return Registry(read(registry)), json.loads(read(grammar))
+
+
+def generate(registry: Registry, grammar: dict[str, Any], output: Path) -> str:
+    """Write every generated module; a line that says how much there is."""
+    structures, members, described = structures_module(registry, closure(registry, list(DESCRIBED), chains=True))
     cdef = c_definitions(registry, described)
-    args.output.mkdir(parents=True, exist_ok=True)
-    (args.output / "structures.py").write_text(structures)
-    (args.output / "_members.py").write_text(members)
-    (args.output / "_requirements.py").write_text(requirement_tables(registry, grammar, described))
-    (args.output / "_spirv.py").write_text(instruction_table(registry, grammar))
-    (args.output / "_device.py").write_text(device_tables(registry))
-    (args.output / "constants.py").write_text(constants_module(registry))
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "structures.py").write_text(structures)
+    (output / "_members.py").write_text(members)
+    (output / "_requirements.py").write_text(requirement_tables(registry, grammar, described))
+    (output / "_spirv.py").write_text(instruction_table(registry, grammar))
+    (output / "_device.py").write_text(device_tables(registry))
+    (output / "constants.py").write_text(constants_module(registry))
     ffi = cffi.FFI()
     ffi.cdef(cdef)
     ffi.set_source("shaderkiln.vulkan_registry._vulkan", None)
-    ffi.emit_python_code(str(args.output / "_vulkan.py"))
-    print(
-        f"header version {registry.version}: {len(described)} structures described, {cdef.count('struct Vk')} in the C definitions"
-    )
+    ffi.emit_python_code(str(output / "_vulkan.py"))
+    return f"header version {registry.version}: {len(described)} structures described, {cdef.count('struct Vk')} in C"
+
+
+def main() -> None:
+    ask = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add_inputs(ask)
+    ask.add_argument("--output", type=Path, default=PACKAGE)
+    args = ask.parse_args()
+    print(generate(*read_inputs(args.registry, args.grammar), args.output))
 
 
 if __name__ == "__main__":

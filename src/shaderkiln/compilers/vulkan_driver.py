@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +22,7 @@ from shaderkiln.drivers.targets import (
     process_environment,
 )
 from shaderkiln.identity import CompilerIdentity, format_version
+from shaderkiln.system.processes import usable_processors
 
 if TYPE_CHECKING:
     from shaderkiln.descriptions.requirements import RequirementChecker, Unmet
@@ -82,7 +82,7 @@ class VulkanCompiler(Compiler):
             return probe(target, refresh=refresh, on_ask=partial(progress, name) if progress else None)
 
         found: dict[tuple[str, str], AdapterFamily] = {}
-        with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+        with ThreadPoolExecutor(max_workers=usable_processors()) as pool:
             targets = self._candidates(family)
             try:
                 for target, answer in zip(targets, pool.map(ask, targets), strict=True):

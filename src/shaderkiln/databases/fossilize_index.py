@@ -23,6 +23,7 @@ from stat import S_ISREG
 
 from shaderkiln.databases.fossilize_scan import Damage, Scanner
 from shaderkiln.formats.fossilize import FILE_HEADER_SIZE, Tag
+from shaderkiln.system.files import forget_pages, open_to_read, own_private
 
 MIN_ENTRIES = 1024
 """Archives with fewer entries are scanned as fast as an index is opened, and get none."""
@@ -104,8 +105,8 @@ class Columns:
 
     def forget_pages(self) -> None:
         """Give pages of the memory map back to the system's cache, where they stay until needed."""
-        if self._map and hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+        if self._map:
+            forget_pages(self._map)
 
 
 def build(descriptor: int, size: int, *, verify: bool = False) -> Columns:
@@ -253,16 +254,16 @@ def load(archive: Path, descriptor: int, status: os.stat_result) -> Columns | No
     if path is None:
         return None
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        handle = open_to_read(path)
     except OSError:
         return None
     try:
         own = os.fstat(handle)
-        if not S_ISREG(own.st_mode) or own.st_uid != os.geteuid() or own.st_mode & 0o022:
+        if not S_ISREG(own.st_mode) or not own_private(own):
             return None
         if own.st_size < _HEAD.size + _CHECKSUM_SIZE:
             return None
-        mapped = mmap.mmap(handle, own.st_size, prot=mmap.PROT_READ)
+        mapped = mmap.mmap(handle, own.st_size, access=mmap.ACCESS_READ)
     except (OSError, ValueError):
         return None
     finally:
@@ -329,8 +330,7 @@ def _checksum(mapped: mmap.mmap, view: memoryview, length: int) -> bytes:
     checksum, step = xxhash.xxh3_64(), 1 << 20
     for start in range(0, length, step):
         checksum.update(view[start : min(start + step, length)])
-        if hasattr(mmap, "MADV_DONTNEED"):
-            mapped.madvise(mmap.MADV_DONTNEED, start, min(step, len(mapped) - start))
+        forget_pages(mapped, start, min(step, len(mapped) - start))
     return checksum.digest()
 
 

@@ -33,6 +33,7 @@ from shaderkiln.formats.fossilize import (
     parse_file_header,
     unpack_payload,
 )
+from shaderkiln.system.files import open_to_read
 
 WINDOW = 1 << 20
 """Bytes read at once: large enough that a system call costs nothing, small enough for the processor's cache."""
@@ -83,8 +84,7 @@ def open_archive(path: Path) -> tuple[int, os.stat_result, int]:
     Raises NotFoundError, AccessDeniedError, or DamagedInputError if it is no archive of a readable version.
     """
     try:
-        # Without O_NONBLOCK the opening of a named pipe would wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = open_to_read(path)
     except FileNotFoundError:
         raise NotFoundError(f"{path}: no such file") from None
     except OSError as error:

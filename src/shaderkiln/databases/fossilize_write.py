@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import threading
 from contextlib import suppress
@@ -13,6 +12,8 @@ from types import TracebackType
 from shaderkiln.databases.fossilize_read import FossilizeArchive
 from shaderkiln.errors import AccessDeniedError, CacheFullError, DamagedInputError, InvalidArgumentError
 from shaderkiln.formats.fossilize import Tag, file_header, pack_entry
+from shaderkiln.system.files import give_default_rights, sync, sync_content
+from shaderkiln.system.locks import take_lock
 
 
 class NewFile:
@@ -29,9 +30,7 @@ class NewFile:
             self.descriptor, self._temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".new", dir=path.parent)
         except OSError as error:
             raise AccessDeniedError(f"{path}: {error.strerror}") from None
-        mask = os.umask(0o077)
-        os.umask(mask)
-        os.fchmod(self.descriptor, 0o666 & ~mask)
+        give_default_rights(self.descriptor)
         self._syncing: threading.Thread | None = None
         self._sync_error: OSError | None = None
 
@@ -43,7 +42,7 @@ class NewFile:
 
     def _sync(self, descriptor: int) -> None:
         try:
-            os.fdatasync(descriptor)
+            sync_content(descriptor)
         except OSError as error:
             # The system reports a failed write only once, so that ``commit`` would not hear of it.
             self._sync_error = error
@@ -59,11 +58,7 @@ class NewFile:
             os.close(self.descriptor)
             self.descriptor = -1
             os.replace(self._temporary, self.path)  # noqa: PTH105
-            folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync(self.path.parent)
         except OSError as error:
             self.abort()
             raise write_error(self.path, error) from error
@@ -150,10 +145,8 @@ class ArchiveWriter:
         except OSError as error:
             raise AccessDeniedError(f"{path}: {error.strerror}") from None
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise AccessDeniedError(f"{path}: another writer has it open") from None
+            if not take_lock(descriptor):
+                raise AccessDeniedError(f"{path}: another writer has it open")
             present = FossilizeArchive.open(path)
             try:
                 if not os.path.sameopenfile(descriptor, present.fileno()):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import threading
 import time
@@ -11,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import NotFoundError
+from ..system.locks import open_lock, take_lock
 from .psdb_records import DatabaseBusyError, DatabaseWriteError
 
 _live: dict[tuple[int, int], int] = {}
@@ -59,18 +59,16 @@ class FileLock:
         """False where the folder cannot be written to; raises DatabaseBusyError, NotFoundError or DatabaseWriteError."""
         while True:
             try:
-                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                descriptor = open_lock(self._path)
             except FileNotFoundError as error:
                 raise NotFoundError(f"{self._path.parent}: no such folder") from error
             except OSError as error:
                 if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                     return False
                 raise DatabaseWriteError(f"{self._path}: {error.strerror}") from error
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
+            if not take_lock(descriptor):
                 os.close(descriptor)
-                raise DatabaseBusyError(f"{self._path}: another process is building this database") from error
+                raise DatabaseBusyError(f"{self._path}: another process is building this database")
             # Its last holder may have unlinked it between our open and our lock.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), self._path.stat()):
@@ -112,7 +110,7 @@ class SharedLock:
             return self._try_alone(self._descriptor)
         while True:
             try:
-                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                descriptor = open_lock(self._path)
             except OSError as error:
                 if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                     return False
@@ -128,7 +126,7 @@ class SharedLock:
     def share(self) -> None:
         """Let others in."""
         if self._descriptor is not None:
-            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+            take_lock(self._descriptor, shared=True, wait=True)
 
     def release(self) -> None:
         """Give the lock up; the last holder removes the file."""
@@ -139,9 +137,4 @@ class SharedLock:
             self._descriptor = None
 
     def _try_alone(self, descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
-            return False
-        return True
+        return take_lock(descriptor) or not take_lock(descriptor, shared=True, wait=True)

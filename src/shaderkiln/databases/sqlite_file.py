@@ -12,6 +12,7 @@ import apsw
 from msgspec import Struct
 
 from ..errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError, ShaderkilnError, UnreadableError
+from ..system.files import open_to_read, sync
 from .psdb_records import DatabaseBusyError, DatabaseWriteError
 
 JOURNALS = ("-wal", "-shm", "-journal")
@@ -51,8 +52,7 @@ def read_header(path: Path, form: FileForm) -> FileHeader:
     with the reason, for anything else than a file of that form and version.
     """
     try:
-        # Without O_NONBLOCK the opening of a named pipe would wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = open_to_read(path)
     except FileNotFoundError as error:
         raise NotFoundError(f"{path}: no such file") from error
     except ValueError as error:
@@ -182,15 +182,6 @@ class Translated:
 def beside(path: Path, suffix: str) -> Path:
     """The path with more at the end of its name."""
     return path.with_name(path.name + suffix)
-
-
-def sync(path: Path) -> None:
-    """Bring a file, or the names in a folder, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def put_in_place(finished: Path, path: Path) -> None:

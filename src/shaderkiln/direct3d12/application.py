@@ -11,6 +11,7 @@ from uuid import UUID
 
 from shaderkiln.errors import AlreadyExistsError, InvalidArgumentError, InvalidCallError
 from shaderkiln.identity import ApplicationIdentity, parse_version
+from shaderkiln.system.processes import running_program
 
 MAXIMUM_TEXT_LENGTH = 32_767
 """Characters in a name; the longest path of the system that the interface comes from."""
@@ -143,7 +144,7 @@ def process_executable() -> Path:
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     if script and not getattr(sys, "frozen", False):
         return Path(os.path.realpath(script))
-    return Path(os.path.realpath("/proc/self/exe" if Path("/proc/self/exe").exists() else sys.executable))
+    return running_program()
 
 
 def _version(field: str, value: int | str) -> int:

@@ -15,6 +15,7 @@ import xxhash
 from shaderkiln.errors import AccessDeniedError, DamagedInputError, InvalidArgumentError, NotFoundError, UnreadableError
 from shaderkiln.formats.component_pool import PiecePair, PooledPipeline, PoolLayout, check_name, encode, parse
 from shaderkiln.formats.pipeline_components import Buffer, SerializedPipelineState, SerializedShader
+from shaderkiln.system.files import open_to_read, sync
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class ComponentPool:
                 with suppress(OSError):
                     new.unlink()
                 raise
-            _sync_folder(path.parent)
+            sync(path.parent)
         except OSError as error:
             raise AccessDeniedError(f"{path}: {error.strerror}") from error
         return size
@@ -126,7 +127,7 @@ class MappedComponentPool:
     def open(cls, path: Path | str) -> MappedComponentPool:
         """Raises NotFoundError, UnreadableError, and DamagedInputError for what is no pool or a damaged one."""
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            descriptor = open_to_read(path)
         except FileNotFoundError:
             raise NotFoundError(f"{path}: there is no such file") from None
         except (OSError, ValueError) as error:
@@ -134,7 +135,7 @@ class MappedComponentPool:
         try:
             if not S_ISREG(os.fstat(descriptor).st_mode):
                 raise DamagedInputError(f"{path}: not a file")
-            memory = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
+            memory = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             raise DamagedInputError(f"{path}: {error}") from error
         finally:
@@ -176,11 +177,3 @@ def _serialized(pipelines: Mapping[str, PooledPipeline], name: str, piece: Calla
         tuple(None if pair is None else shader(pair) for pair in found.shaders),
         tuple(map(shader, found.shared)),
     )
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, overload
@@ -33,6 +32,7 @@ from shaderkiln.sessions.debug_layer import DebugLayer, Severity, process_debug_
 from shaderkiln.sessions.descs import SESSION_SUPPORT, SessionDesc1, ShaderCacheSessionDesc, ShaderCacheSupportFlags
 from shaderkiln.sessions.factory import SessionEnvironment, create_shader_cache_session, create_shader_cache_session1
 from shaderkiln.sessions.interface import SessionReference, ShaderCacheSession
+from shaderkiln.system.processes import usable_processors
 from shaderkiln.workers.lanes import DriverThread
 from shaderkiln.workers.pool import Limits
 
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from .pipeline_library import PipelineLibrary
     from .serialized_components import ComputeVariation, DeserializedPipelineState
 
-WORKERS = min(4, len(os.sched_getaffinity(0)))
+WORKERS = min(4, usable_processors())
 
 
 class Lowering(Protocol):

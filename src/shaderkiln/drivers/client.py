@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from select import POLLIN, POLLOUT, poll
 
 from shaderkiln.drivers.protocol import MAXIMUM_FRAME, Answer, Request, decode_answer, frame
+from shaderkiln.endings import signal_name
 from shaderkiln.errors import DriverError, InvalidArgumentError
+from shaderkiln.system.children import collect, kill_all, start
 
 OUTPUT_KEPT = 4096
 """Bytes of the process's standard error, from its end, that are kept."""
@@ -33,10 +31,6 @@ def worker_arguments(icd: str, *, memory: int = 0) -> tuple[str, ...]:
     return (*command, "--memory", str(memory)) if memory else command
 
 
-def _search_path() -> list[str]:
-    return [str(Path(entry).absolute()) for entry in sys.path]
-
-
 class WorkerProcess:
     """A worker that was started with ``arguments``, in which ``{fd}`` is replaced by the number of its socket.
 
@@ -49,31 +43,18 @@ class WorkerProcess:
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         self.arguments = tuple(arguments)
-        ours, theirs = socket.socketpair()
         output, output_of_worker = os.pipe()
         try:
             # Whoever reads too late loses output; a worker that waits for a reader would lose time.
             os.set_blocking(output_of_worker, False)
-            number = theirs.fileno()
-            self._process = subprocess.Popen(
-                [number_text.replace("{fd}", str(number)) for number_text in arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=output_of_worker,
-                env={**environment, "PYTHONPATH": os.pathsep.join(_search_path())},
-                pass_fds=(number,),
-                start_new_session=True,
-            )
+            self._process, self._socket = start(arguments, environment, output_of_worker)
         except OSError as error:
-            ours.close()
             os.close(output)
             raise DriverError(f"cannot start a driver worker: {error}", code="VK_ERROR_INITIALIZATION_FAILED") from error
         finally:
-            theirs.close()
             os.close(output_of_worker)
-        ours.setblocking(False)
+        self._socket.setblocking(False)
         os.set_blocking(output, False)
-        self._socket = ours
         self._output_file = output
         self._output = bytearray()
         self._to_send = bytearray()
@@ -190,10 +171,7 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the process and every one that it started, at once. The end shows as ``ended`` in a later ``receive``."""
-        if self._process.returncode is None:
-            # Its number is not given to another process or group before it was waited for.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+        kill_all(self._process)
 
     def close(self, kill: bool = False) -> str:
         """End the process, politely unless ``kill``, and release everything. How it ended: ``SIGABRT``, or ``exit status 0``.
@@ -208,31 +186,15 @@ class WorkerProcess:
         self._to_send.clear()
         # Sees the end of requests; answers that nobody will read must not keep it from ending.
         self._socket.close()
-        seconds = _POLITE_SECONDS
-        pid = self._process.pid
-        status, usage = 0, None
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + _POLITE_SECONDS
         pause = 0.0005
-        while self._process.returncode is None:
-            try:
-                done = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-                if done:
-                    self.kill()
-                    _, status, usage = os.wait4(pid, 0)
-            except ChildProcessError:
-                self._process.returncode = -signal.SIGKILL
-                break
-            if done:
-                self._process.returncode = os.waitstatus_to_exitcode(status)
-                break
+        while (used := collect(self._process)) is None:
             if time.monotonic() > deadline:
                 self.kill()
             self._drain_output()
             time.sleep(pause)
             pause = min(pause * 2, 0.02)
-        if usage is not None:
-            self.peak_memory = usage.ru_maxrss * 1024
-            self.cpu_seconds = usage.ru_utime + usage.ru_stime
+        self.peak_memory, self.cpu_seconds = used
         self._drain_output()
         self._closed = True
         self.ended = True
@@ -249,12 +211,7 @@ class WorkerProcess:
         code = self._process.returncode
         if code is None:
             return "running"
-        if code >= 0:
-            return f"exit status {code}"
-        try:
-            return signal.Signals(-code).name
-        except ValueError:
-            return f"signal {-code}"
+        return f"exit status {code}" if code >= 0 else signal_name(-code)
 
     def __enter__(self) -> WorkerProcess:
         return self

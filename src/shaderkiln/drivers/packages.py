@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 import time
@@ -20,6 +19,8 @@ from pathlib import Path
 import msgspec
 
 from shaderkiln.errors import AccessDeniedError, AlreadyExistsError, InvalidArgumentError, NotFoundError, ShaderkilnError
+from shaderkiln.system.files import sync
+from shaderkiln.system.locks import open_lock, take_lock
 
 SYSTEM = "system"
 """Name of the implicit package of the machine's own drivers."""
@@ -189,7 +190,7 @@ class DriverPackages:
         for part in (folder, from_folder):
             if part is not None and re.search("[:;$]", str(part.absolute())):
                 raise InvalidArgumentError(f"{part} has a character (':', ';' or '$') that a path of libraries cannot hold")
-        with self._locked(name, fcntl.LOCK_SH):
+        with self._locked(name, shared=True):
             existing = self._existing(name)
         if from_folder is not None:
             return self._add_folder(name, folder, from_folder, existing)
@@ -209,7 +210,7 @@ class DriverPackages:
         folder = self._folder_of(name)
         if not folder.is_dir():
             raise NotFoundError(f"no driver package {name!r} is here; known names: {', '.join(self._known())}")
-        with self._locked(name, fcntl.LOCK_EX), self._scratch(name) as scratch:
+        with self._locked(name), self._scratch(name) as scratch:
             folder.rename(scratch / "removed")
 
     @contextlib.contextmanager
@@ -220,7 +221,7 @@ class DriverPackages:
             return
         if not self._folder_of(name).is_dir():
             self.get(name)
-        with self._locked(name, fcntl.LOCK_SH):
+        with self._locked(name, shared=True):
             yield self.get(name)
 
     def _fetch(
@@ -247,7 +248,7 @@ class DriverPackages:
             mirror or os.environ.get(debian.MIRROR_VARIABLE),
         )
         state = self._cache / suite
-        with _lock_file(self._cache / f"{suite}.lock", fcntl.LOCK_EX, wait=True):
+        with _lock_file(self._cache / f"{suite}.lock", wait=True):
             if existing is None and (made := self._existing(name)):
                 return made  # By another process, while this one waited.
             apt = debian.PrivateApt(state, sources)
@@ -266,7 +267,7 @@ class DriverPackages:
             ):
                 return existing
             archives = apt.download(files, progress)
-            with self._locked(name, fcntl.LOCK_EX), self._scratch(name) as scratch:
+            with self._locked(name), self._scratch(name) as scratch:
                 root = scratch / "new" / "root"
                 root.mkdir(parents=True)
                 debian.unpack(archives, root, progress)
@@ -285,7 +286,7 @@ class DriverPackages:
         if existing and existing.root != source:
             raise AlreadyExistsError(f"a driver package {name!r} is already here (from {existing.root}); remove it first")
         described = describe_root(name, source, root_text=str(source))
-        with self._locked(name, fcntl.LOCK_EX), self._scratch(name) as scratch:
+        with self._locked(name), self._scratch(name) as scratch:
             (scratch / "new").mkdir()
             install_folder(folder, scratch, described)
         return self.get(name)
@@ -323,8 +324,8 @@ class DriverPackages:
             shutil.rmtree(scratch, ignore_errors=True)
 
     @contextlib.contextmanager
-    def _locked(self, name: str, mode: int) -> Iterator[None]:
-        with _lock_file(self.folder / ".locks" / name, mode, wait=mode == fcntl.LOCK_SH) as taken:
+    def _locked(self, name: str, *, shared: bool = False) -> Iterator[None]:
+        with _lock_file(self.folder / ".locks" / name, shared=shared, wait=shared) as taken:
             if not taken:
                 raise DriverPackageError(f"driver package {name!r} is in use by another kiln; wait until it has ended")
             yield
@@ -337,7 +338,7 @@ def install_folder(folder: Path, scratch: Path, manifest: msgspec.Struct) -> Non
         stream.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
         stream.flush()
         os.fsync(stream.fileno())
-    _sync_folder(new)
+    sync(new)
     if folder.exists():
         folder.rename(scratch / "old")
     try:
@@ -346,7 +347,7 @@ def install_folder(folder: Path, scratch: Path, manifest: msgspec.Struct) -> Non
         if (scratch / "old").exists() and not folder.exists():
             (scratch / "old").rename(folder)
         raise
-    _sync_folder(folder.parent)
+    sync(folder.parent)
 
 
 def describe_root(
@@ -533,31 +534,18 @@ def _os_release() -> dict[str, str]:
     return {}
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 @contextlib.contextmanager
-def _lock_file(path: Path, mode: int, *, wait: bool) -> Iterator[bool]:
+def _lock_file(path: Path, *, shared: bool = False, wait: bool) -> Iterator[bool]:
     """Holds an advisory lock; yields False where somebody else holds it and ``wait`` is off."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = open_lock(path)
     except OSError as error:
-        if mode == fcntl.LOCK_SH and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        if shared and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
             yield True  # A folder that nobody here can write to needs no protection from being removed.
             return
         raise DriverFolderError(f"{path.parent} cannot be written to: {error.strerror}") from error
     try:
-        try:
-            fcntl.flock(descriptor, mode | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-            return
-        yield True
+        yield take_lock(descriptor, shared=shared, wait=wait)
     finally:
         os.close(descriptor)

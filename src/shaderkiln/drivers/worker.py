@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
 import signal
 import socket
 import sys
@@ -17,9 +16,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from shaderkiln.drivers.bindings import ffi
 from shaderkiln.drivers.caches import PipelineCaches
 from shaderkiln.drivers.icd import Driver
 from shaderkiln.drivers.logical_device import LogicalDevice
@@ -49,11 +47,10 @@ from shaderkiln.drivers.protocol import (
     frame,
 )
 from shaderkiln.errors import InvalidArgumentError, ShaderkilnError
+from shaderkiln.system.limits import end_with_parent, leave_no_core_dump, limit_memory
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
-
-_PR_SET_PDEATHSIG = 1
 
 
 class Session:
@@ -251,12 +248,10 @@ def _receive(connection: socket.socket, length: int) -> bytearray | None:
 def isolate(memory: int = 0) -> None:
     """Leave no core dump, ignore SIGINT, die with the parent's thread; ``memory`` limits private data in bytes, 0: no limit."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    leave_no_core_dump()
     if memory:
-        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
-    # A parent that died before this call shows as the end of the connection.
-    library: Any = ffi.dlopen(None)
-    library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        limit_memory(memory)
+    end_with_parent()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import weakref
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from shaderkiln.databases.sqlite_file import signed
 from shaderkiln.errors import AccessDeniedError, AlreadyExistsError, InvalidArgumentError, NotFoundError
 from shaderkiln.identity import ApplicationIdentity
+from shaderkiln.system.locks import free_lock, open_lock, take_lock
 
 from .records import CompilerProperties, Component, PsdbProperties, RegisteredApplication, RegistryBusyError, Scope
 from .registry import Registry, make_folder, normal_executable, registry_path, text
@@ -62,7 +62,7 @@ class Installer:
         if self._lock is not None and self._process == os.getpid():
             self._registry.close()
             # Freed for a child too that was forked a moment ago and still holds a copy of the descriptor.
-            fcntl.flock(self._lock, fcntl.LOCK_UN)
+            free_lock(self._lock)
             os.close(self._lock)
         self._lock = None
 
@@ -207,14 +207,12 @@ def _claim(registry: Path, scope: Scope, name: str) -> int:
     make_folder(registry, scope)
     path = registry.with_name(f"{registry.name}.{hashlib.sha256(name.encode()).hexdigest()[:16]}.lock")
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        descriptor = open_lock(path, private=True)
     except OSError as error:
         raise AccessDeniedError(f"{path}: {error.strerror}; a registry of this scope needs other rights") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    if not take_lock(descriptor):
         os.close(descriptor)
-        raise RegistryBusyError(f"an installer named {name!r} is running already") from error
+        raise RegistryBusyError(f"an installer named {name!r} is running already")
     return descriptor
 
 

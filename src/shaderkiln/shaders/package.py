@@ -8,7 +8,6 @@ and used by the translator's process only (``translator.worker_arguments``). Not
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -157,7 +156,7 @@ class TranslatorPackages:
         A package that is there is returned as it is, without any use of the network; ``refresh`` asks for newer versions. An
         interrupted call leaves no package. Raises DriverPackageError and ``drivers.debian.FetchError``.
         """
-        with self._locked(fcntl.LOCK_SH):
+        with self._locked(shared=True):
             existing = self._existing()
         if existing and not refresh:
             return existing
@@ -174,7 +173,7 @@ class TranslatorPackages:
                 f"{release.get('PRETTY_NAME', 'another')!r}; install its own package of {_SONAME} (vkd3d), which is found then"
             )
         mirror = mirror or os.environ.get(debian.MIRROR_VARIABLE)
-        with _lock_file(self._cache / "translator.lock", fcntl.LOCK_EX, wait=True):
+        with _lock_file(self._cache / "translator.lock", wait=True):
             try:
                 return self._fetch(SUITE, codename, True, existing, mirror, progress)
             except debian.FetchError as error:
@@ -188,7 +187,7 @@ class TranslatorPackages:
         """Removes the package. Raises NotFoundError where it is not there, DriverPackageError where it is in use."""
         if not (self.folder / NAME).is_dir():
             raise NotFoundError("the shader translator is not here")
-        with self._locked(fcntl.LOCK_EX), self._scratch() as scratch:
+        with self._locked(), self._scratch() as scratch:
             (self.folder / NAME).rename(scratch / "removed")
 
     def _fetch(
@@ -226,7 +225,7 @@ class TranslatorPackages:
                 package=_PACKAGE, suite=SUITE, why=why or "it is too old", codename=codename, version=library.version
             )
         archives = apt.download(files, progress)
-        with self._locked(fcntl.LOCK_EX), self._scratch() as scratch:
+        with self._locked(), self._scratch() as scratch:
             root = scratch / "new" / "root"
             root.mkdir(parents=True)
             debian.unpack(archives, root, progress)
@@ -254,8 +253,8 @@ class TranslatorPackages:
             shutil.rmtree(scratch, ignore_errors=True)
 
     @contextlib.contextmanager
-    def _locked(self, mode: int) -> Iterator[None]:
-        with _lock_file(self.folder / ".locks" / NAME, mode, wait=mode == fcntl.LOCK_SH) as taken:
+    def _locked(self, *, shared: bool = False) -> Iterator[None]:
+        with _lock_file(self.folder / ".locks" / NAME, shared=shared, wait=shared) as taken:
             if not taken:
                 raise DriverPackageError(f"the package {NAME!r} is in use by another kiln; wait until it has ended")
             yield

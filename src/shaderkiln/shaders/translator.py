@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,10 +12,10 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 
 from shaderkiln.descriptions.direct3d12.binding_layout import BindingLayout
+from shaderkiln.endings import signal_name
 from shaderkiln.errors import DriverError, InvalidArgumentError, ShaderkilnError
 from shaderkiln.formats import dxbc
 from shaderkiln.formats.spirv import ModuleInfo, inspect_module
@@ -36,6 +34,8 @@ from shaderkiln.shaders.messages import (
     send,
 )
 from shaderkiln.shaders.package import TranslatorPackage, TranslatorPackages
+from shaderkiln.system.children import start
+from shaderkiln.system.limits import TIME_SIGNAL
 
 SECONDS = 30
 """Time limit of one translation."""
@@ -293,26 +293,12 @@ class _Process:
 
     def __init__(self, arguments: Sequence[str]) -> None:
         """Starts it and waits for its greeting. Raises DriverError."""
-        ours, theirs = socket.socketpair()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115
         try:
-            number = theirs.fileno()
-            self._process = subprocess.Popen(
-                [argument.replace("{fd}", str(number)) for argument in arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=self._output,
-                env=_environment(),
-                pass_fds=(number,),
-                start_new_session=True,
-            )
+            self._process, self._socket = start(arguments, _environment(), self._output)
         except OSError as error:
-            ours.close()
             self._output.close()
             raise DriverError(f"cannot start the shader translator: {error}") from error
-        finally:
-            theirs.close()
-        self._socket = ours
         try:
             hello = self._receive(_START_SECONDS)
         except _ProcessEnded as ended:
@@ -359,14 +345,10 @@ class _Process:
             code = self._end()
         words = self._last_words()
         self._close_files()
-        if code == -signal.SIGALRM:
+        if code == -TIME_SIGNAL:
             return _ProcessEnded("takes too much time", words)
         if code < 0:
-            try:
-                name = signal.Signals(-code).name
-            except ValueError:
-                name = f"signal {-code}"
-            return _ProcessEnded(f"crashes ({name})", words, crashed=True)
+            return _ProcessEnded(f"crashes ({signal_name(-code)})", words, crashed=True)
         return _ProcessEnded(f"ends (exit status {code})", words)
 
     def _end(self) -> int:
@@ -407,5 +389,4 @@ class _Process:
 def _environment() -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("LD_PRELOAD", "LD_AUDIT", "VKD3D_", "PYTHON"))}
     # The library logs what it does not know; its messages say it better.
-    path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
-    return kept | {"PYTHONPATH": path, "VKD3D_SHADER_DEBUG": "none", "VKD3D_DEBUG": "none"}
+    return kept | {"VKD3D_SHADER_DEBUG": "none", "VKD3D_DEBUG": "none"}

@@ -6,7 +6,6 @@ longer than its request allows ends the process (SIGALRM), also where its parent
 
 from __future__ import annotations
 
-import resource
 import signal
 import socket
 import sys
@@ -15,6 +14,7 @@ from contextlib import suppress
 
 from shaderkiln.shaders.messages import Done, Hello, decode_request, receive_payload, send
 from shaderkiln.shaders.vkd3d import Vkd3dShader
+from shaderkiln.system.limits import TIME_SIGNAL, end_after, leave_no_core_dump, limit_memory
 
 _OUT_OF_MEMORY = -2
 """VKD3D_ERROR_OUT_OF_MEMORY"""
@@ -25,13 +25,12 @@ def serve(connection: socket.socket, library: Vkd3dShader) -> None:
     send(connection, Hello(library.name, library.sources))
     while (payload := receive_payload(connection)) is not None:
         request = decode_request(payload)
-        # The default action of SIGALRM ends the process, also in the middle of the library.
-        signal.alarm(max(1, request.seconds))
+        end_after(max(1, request.seconds))
         try:
             answer = library.translate(request)
         except MemoryError:
             answer = Done(_OUT_OF_MEMORY, b"", "the translator has no memory left", 0.0)
-        signal.alarm(0)
+        end_after(0)
         send(connection, answer)
 
 
@@ -41,15 +40,15 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write("usage: python -m shaderkiln.shaders.worker FD LIBRARY [MEMORY]\n")
         return 2
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(TIME_SIGNAL, signal.SIG_DFL)
+    leave_no_core_dump()
     try:
         library = Vkd3dShader(arguments[1])
     except OSError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     if len(arguments) == 3:
-        resource.setrlimit(resource.RLIMIT_DATA, (int(arguments[2]), int(arguments[2])))
+        limit_memory(int(arguments[2]))
     # Without a parent nobody waits for an answer.
     with socket.socket(fileno=int(arguments[0])) as connection, suppress(ConnectionError):
         serve(connection, library)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -34,6 +33,7 @@ from shaderkiln.errors import AllocationError, DamagedInputError, DriverError, I
 from shaderkiln.formats.mesa_cache import Layout
 from shaderkiln.formats.vk_cache import HEADER_SIZE
 from shaderkiln.identity import CompilerIdentity
+from shaderkiln.system.processes import usable_processors
 from shaderkiln.vulkan.allocation import OUT_OF_HOST_MEMORY, AllocationCallbacks
 from shaderkiln.vulkan.gate import Gate
 from shaderkiln.vulkan.initial_data import check
@@ -109,7 +109,7 @@ class VulkanDevice:
 
     def __init__(self, compiler: FamilyCompiler, *, threads: int | None = None, limits: Limits | None = None) -> None:
         self._compiler = compiler
-        self._threads = max(1, threads or len(os.sched_getaffinity(0)))
+        self._threads = max(1, threads or usable_processors())
         self._limits = limits
         self._slots = threading.BoundedSemaphore(self._threads)
         self._gate = Gate()

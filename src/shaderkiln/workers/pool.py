@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import selectors
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TypeAlias
 
 from msgspec import Struct, field, structs
@@ -29,6 +27,7 @@ from shaderkiln.drivers.protocol import (
 from shaderkiln.endings import Ending, death_text
 from shaderkiln.errors import DriverError, InvalidArgumentError
 from shaderkiln.keys import ObjectKey
+from shaderkiln.system.processes import resident_bytes, usable_processors
 from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import ShaderModuleCreateInfo
 
@@ -123,7 +122,7 @@ class WorkerPool:
         """``on_wait`` is called now and then while workers are busy, whether or not a result comes."""
         self._command = command
         self._open_message = open_message
-        self._size = max(1, workers or len(os.sched_getaffinity(0)))
+        self._size = max(1, workers or usable_processors())
         self._limits = limits or Limits()
         self._on_open = on_open
         self._cost_left = cost_left
@@ -357,17 +356,9 @@ class WorkerPool:
             return
         self._memory_checked = now
         for slot in self._slots:
-            if slot.queue and slot.killed_for is None and _resident_bytes(slot.process.pid) > self._limits.memory:
+            if slot.queue and slot.killed_for is None and resident_bytes(slot.process.pid) > self._limits.memory:
                 slot.killed_for = Ending.OUT_OF_MEMORY
                 slot.process.kill()
 
 
 _END = object()
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-def _resident_bytes(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
-    except (OSError, ValueError, IndexError):
-        return 0

@@ -8,7 +8,6 @@ import threading
 import time
 import weakref
 from concurrent.futures import Future
-from pathlib import Path
 from select import POLLIN, POLLOUT, poll
 
 from msgspec import Struct, structs
@@ -18,6 +17,7 @@ from shaderkiln.descriptions.pipeline import PipelineDescription
 from shaderkiln.drivers.client import WorkerProcess
 from shaderkiln.drivers.protocol import Answer, Define, Failed, Forget, NumberedRequest, Open, Opened
 from shaderkiln.errors import DriverError, ShaderkilnError
+from shaderkiln.system.processes import resident_bytes
 from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import ShaderModuleCreateInfo
 from shaderkiln.workers.pool import DEFINED_BYTES, MEMORY_INTERVAL, START_SECONDS, Limits
@@ -201,7 +201,7 @@ class _Service:
                 return
             if oldest is not None and now - looked > MEMORY_INTERVAL:
                 looked = now
-                if _resident_bytes(process.pid) > self._limits.memory:
+                if resident_bytes(process.pid) > self._limits.memory:
                     self._killed = f"more than {self._limits.memory >> 20} MiB of memory"
                     return
 
@@ -222,10 +222,3 @@ class _Service:
             os.close(self._wake_writer)
             self._wake_writer = -1
         self.finished.set()
-
-
-def _resident_bytes(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
