@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from select import POLLIN, POLLOUT, poll
 
@@ -90,6 +90,14 @@ class WorkerProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def resident_bytes(self) -> int:
+        """What the process has in memory now; 0 where that cannot be told."""
+        try:
+            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, ValueError, IndexError):
+            return 0
+
     def fileno(self) -> int:
         """The socket: readable when answers wait or the worker has ended, to be written to where ``wants_write``."""
         return self._socket.fileno()
@@ -101,8 +109,12 @@ class WorkerProcess:
 
     def send(self, message: Request) -> None:
         """Queue the message and send as much as there is room for. Messages to a worker that has ended are dropped."""
+        self.send_frames(frame(message))
+
+    def send_frames(self, frames: bytes | bytearray) -> None:
+        """As ``send``, for messages that are frames already."""
         if not self.ended:
-            self._to_send += frame(message)
+            self._to_send += frames
             self.flush()
 
     def flush(self) -> None:
@@ -160,12 +172,21 @@ class WorkerProcess:
 
         Raises ``DriverError``: the worker ended (with its signal and last words), or gave no answer within ``timeout`` seconds.
         """
+        answers: list[Answer] = []
+
+        def arrived() -> bool:
+            answers.extend(self.receive())
+            return bool(answers)
+
         self.send(message)
+        self.wait_until(arrived, timeout)
+        return answers[0]
+
+    def wait_until(self, arrived: Callable[[], bool], timeout: float) -> None:
+        """Wait until ``arrived``, which calls ``receive``, is true. Raises as ``ask``."""
         deadline = time.monotonic() + timeout
         waiter = poll()
-        while True:
-            for answer in self.receive():
-                return answer
+        while not arrived():
             if self.ended:
                 how = self.close(kill=True)
                 raise DriverError(f"the driver's worker ended ({how}): {self.output or 'it wrote nothing'}")
