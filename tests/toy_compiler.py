@@ -2,7 +2,7 @@
 
 Its shaders are texts, padded with spaces to whole words. ``TOY_LOG`` names the file for the log, a line for each request: process,
 verb, text. ``TOY_TALE`` makes every worker end before it is open, or makes all pipelines good. ``TOY_OTHER`` names a field of the
-identity in which the worker says something else.
+identity in which the worker says something else, ``TOY_FILES`` the files that the compiler depends on.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ class ToyCompiler(Compiler):
         if family not in ("toy-one", "toy-two") or abi_version not in (None, *ABI_VERSIONS):
             raise FamilyNotFoundError(f"plugin 'toy' has no family {family!r} of that ABI version; it has toy-one and toy-two")
         made_for = identity(family, abi_version or ABI_VERSIONS[0], features=application.features)
-        return ToyFamily(made_for, "toy_compiler:ToyPipelines")
+        opened = ToyFamily(made_for, "toy_compiler:ToyPipelines")
+        opened.files = tuple(filter(None, os.environ.get("TOY_FILES", "").split(os.pathsep)))
+        return opened
 
 
 def log(verb: str, text: str) -> None:

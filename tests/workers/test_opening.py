@@ -80,7 +80,7 @@ def cases() -> Iterator[tuple[Callable[[Path], None], str]]:
     yield from ((verify_it, field) for field in FIELDS if field not in ("cache_uuid", "device_id", "global_key"))
 
 
-@pytest.mark.parametrize(("user", "field"), cases())
+@pytest.mark.parametrize(("user", "field"), list(cases()))
 def test_another_driver_is_refused_before_anything_reaches_it(
     tmp_path: Path, psdb: Path, log: Path, monkeypatch: pytest.MonkeyPatch, user: Callable[[Path], None], field: str
 ) -> None:
