@@ -88,9 +88,10 @@ def test_a_change_of_the_same_size_with_the_old_time_is_noticed(bench: Bench) ->
 
 def test_code_broken_on_purpose_is_not_hidden_by_a_record(bench: Bench, kiln: Kiln) -> None:
     with (bench.package / "formats" / "fossilize_json.py").open("a") as module:
-        module.write("raise SystemExit('broken on purpose')\n")
+        module.write("raise RuntimeError('broken on purpose')\n")
     done = kiln("compile", bench.capture, "-f", "toy-one", "-o", "out")
     assert "broken on purpose" in done.stderr
+    assert done.returncode != 0
     assert "reused" not in done.stdout
 
 

@@ -40,8 +40,9 @@ def probe(
 ) -> Probe:
     """The answer of a target's driver for a device with these code-changing features.
 
-    An answer is kept in the user's cache folder and believed as long as the driver's file, the target and this package are the same; one
-    that the dynamic linker finds by name alone is asked every time. ``on_ask`` is called if the driver is really asked.
+    An answer is kept in the user's cache folder and believed as long as this package, the driver's file and the target are the
+    same; a driver that the dynamic linker finds by name alone is asked every time. ``on_ask`` is called if the driver is really
+    asked.
     Never raises for a driver that fails: see ``Probe.error``.
     """
     path = _cache_path(target, features, environment)
