@@ -63,13 +63,12 @@ def remembered(target: Target, environment: Mapping[str, str] = os.environ) -> P
 
 
 def _ask(target: Target, features: tuple[str, ...]) -> Probe:
-    from shaderkiln.drivers.client import WorkerProcess, worker_arguments
+    from shaderkiln.drivers.client import ask_once, worker_arguments
     from shaderkiln.drivers.protocol import Failed, Open, Opened
     from shaderkiln.errors import DriverError
 
     try:
-        with WorkerProcess(worker_arguments(target.icd), process_environment(target)) as worker:
-            answer = worker.ask(Open(features), SECONDS)
+        answer = ask_once(worker_arguments(target.icd), process_environment(target), Open(features), SECONDS)
     except DriverError as error:
         return Probe(error=str(error))
     if isinstance(answer, Failed):
