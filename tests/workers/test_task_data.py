@@ -33,8 +33,9 @@ def received(payloads: list[bytes]) -> Task:
 
 def test_a_task_of_a_capture_runs_from_its_frames_alone(tmp_path: Path) -> None:
     with Capture.open(write_capture(tmp_path / "game.foz", ["code a"])) as capture:
-        description = capture.load(*next(capture.pipelines()))
-        payloads = sent(Task(description, capture.object_key(description), Compile(7, description.create_info, keep=True)))
+        kind, hash = next(capture.pipelines())
+        description = capture.load(kind, hash)
+        payloads = sent(Task(description, capture.object_key(kind, hash), Compile(7, description.create_info, keep=True)))
         task = received(payloads)
         assert task.request == Compile(7, description.create_info)
         assert task.description.create_info == description.create_info
