@@ -1,7 +1,8 @@
 """A compiler plugin from outside: it does what a shader's text tells it to, and writes down what it was asked for.
 
 Its shaders are texts, padded with spaces to whole words. ``TOY_LOG`` names the file for the log, a line for each request: process,
-verb, text. ``TOY_TALE`` makes every worker end before it is open, or makes all pipelines good.
+verb, text. ``TOY_TALE`` makes every worker end before it is open, or makes all pipelines good. ``TOY_OTHER`` names a field of the
+identity in which the worker says something else, ``TOY_FILES`` the files that the compiler depends on.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec import structs
+
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.compilers.plugin import AdapterFamily, Compiler, FamilyCompiler, FamilyNotFoundError
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription
@@ -25,6 +28,11 @@ from shaderkiln.workers.hosted import HostedFamily, PipelineCompiler
 
 GLOBAL_KEY = b"toy global key"
 CACHE_UUID = b"toy-cache-uuid-1"
+OTHER: dict[str, int | str | bytes] = {
+    "vendor_id": 0xABCE, "device_id": 2, "driver_id": 98, "driver_name": "troy", "driver_version": 8,
+    "cache_uuid": b"toy-cache-uuid-2",
+}  # fmt: skip
+"""What a worker says that is told so by ``TOY_OTHER``."""
 ABI_VERSIONS = (2 << 48 | 1 << 32, 1 << 48)
 
 
@@ -69,7 +77,9 @@ class ToyCompiler(Compiler):
         if family not in ("toy-one", "toy-two") or abi_version not in (None, *ABI_VERSIONS):
             raise FamilyNotFoundError(f"plugin 'toy' has no family {family!r} of that ABI version; it has toy-one and toy-two")
         made_for = identity(family, abi_version or ABI_VERSIONS[0], features=application.features)
-        return ToyFamily(made_for, "toy_compiler:ToyPipelines")
+        opened = ToyFamily(made_for, "toy_compiler:ToyPipelines")
+        opened.files = tuple(filter(None, os.environ.get("TOY_FILES", "").split(os.pathsep)))
+        return opened
 
 
 def log(verb: str, text: str) -> None:
@@ -90,7 +100,7 @@ class ToyPipelines(PipelineCompiler):
             os._exit(7)
 
     def capabilities(self) -> Capabilities:
-        return Capabilities(
+        toy = Capabilities(
             1 << 22,
             0xABCD,
             1,
@@ -106,9 +116,11 @@ class ToyPipelines(PipelineCompiler):
             {},
             "pipeline-binary",
         )
+        other = os.environ.get("TOY_OTHER", "global_key")
+        return toy if other == "global_key" else structs.replace(toy, **{other: OTHER[other]})
 
     def global_key(self) -> bytes:
-        return GLOBAL_KEY
+        return b"another key" if os.environ.get("TOY_OTHER") == "global_key" else GLOBAL_KEY
 
     def compile(self, description: PipelineDescription) -> Sequence[tuple[bytes, bytes]]:
         text = text_of(description)

@@ -64,7 +64,7 @@ class Difference:
     expected: Any
 
     def __str__(self) -> str:
-        return f"{self.field}: stored {_shown(self.stored)}, expected {_shown(self.expected)}"
+        return f"{self.field}: stored {shown_value(self.stored)}, expected {shown_value(self.expected)}"
 
 
 class IdentityMismatchError(CacheCorruptError):
@@ -119,5 +119,6 @@ def format_version(version: int) -> str:
     return ".".join(str(version >> shift & 0xFFFF) for shift in (48, 32, 16, 0))
 
 
-def _shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
+    """A field of an identity for people."""
     return value.hex() if isinstance(value, bytes) else repr(value)

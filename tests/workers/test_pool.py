@@ -13,9 +13,9 @@ import pytest
 import toy_compiler
 from job_support import log_lines
 
-from shaderkiln.compilers.plugin import WorkerCommand
+from shaderkiln.compilers.plugin import FamilyCompiler, WorkerCommand
 from shaderkiln.descriptions.pipeline import PipelineDescription
-from shaderkiln.drivers.protocol import Compile, Compiled, Failed, Open
+from shaderkiln.drivers.protocol import Compile, Compiled, Failed
 from shaderkiln.errors import DriverError
 from shaderkiln.keys import ObjectKey
 from shaderkiln.vulkan_registry.handles import Handle
@@ -48,7 +48,18 @@ def task(number: int, text: str, *, alone: bool = False, objects: Mapping[Handle
 
 def toys(**options: object) -> WorkerPool:
     family = HostedFamily(toy_compiler.identity(), "toy_compiler:ToyPipelines")
-    return WorkerPool(family.worker_command(), Open(), **options)  # type: ignore[arg-type]
+    return WorkerPool(family, **options)  # type: ignore[arg-type]
+
+
+class ScriptFamily(FamilyCompiler):
+    """A family of that command, whose driver has no global key."""
+
+    def __init__(self, command: WorkerCommand) -> None:
+        self.identity = toy_compiler.identity(global_key=b"")
+        self._command = command
+
+    def worker_command(self) -> WorkerCommand:
+        return self._command
 
 
 def script(text: str, **options: object) -> WorkerPool:
@@ -64,7 +75,7 @@ def script(text: str, **options: object) -> WorkerPool:
         "def opened(): hear(); s.sendall(frame(Opened(toy_compiler.ToyPipelines('', ()).capabilities(), b'', 0.0)))\n"
     )
     command = WorkerCommand((sys.executable, "-c", head + text, "{fd}"), dict(os.environ))
-    return WorkerPool(command, Open(), **options)  # type: ignore[arg-type]
+    return WorkerPool(ScriptFamily(command), **options)  # type: ignore[arg-type]
 
 
 def run(pool: WorkerPool, *tasks: Task | None) -> dict[str, Result]:
@@ -144,7 +155,7 @@ def test_a_worker_that_breaks_the_rules_ends_the_job(text: str, message: str) ->
 
 def test_a_worker_that_cannot_be_started_ends_the_job() -> None:
     with pytest.raises(DriverError, match="cannot start a driver worker"):
-        run(WorkerPool(WorkerCommand(("/nowhere/worker", "{fd}")), Open()), task(1, "code a"))
+        run(WorkerPool(ScriptFamily(WorkerCommand(("/nowhere/worker", "{fd}")))), task(1, "code a"))
 
 
 def test_a_worker_that_never_opens_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +175,7 @@ def test_large_requests_do_not_block_the_pool() -> None:
 
 
 def test_a_worker_forgets_what_would_take_too_much_memory(monkeypatch: pytest.MonkeyPatch, log: Path) -> None:
-    monkeypatch.setattr("shaderkiln.workers.pool.DEFINED_BYTES", 3000)
+    monkeypatch.setattr("shaderkiln.workers.definitions.DEFINED_BYTES", 3000)
     results = run(toys(workers=1), *(task(number, f"code {number} " + "x" * 1000) for number in range(1, 10)))
     assert all(isinstance(result, Compiled) for result in results.values())
     assert len(log_lines(log, "start")) == 1

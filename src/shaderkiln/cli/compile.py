@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, PATH, echo, json_option, time_text, warn_of_damage, warn_of_nothing
+from shaderkiln.file_facts import facts_of, package_facts
 from shaderkiln.jobs import unchanged
 
 if TYPE_CHECKING:
@@ -206,6 +207,8 @@ def compile_command(
             "compile takes one: run it once for each, or merge them. A second family? Repeat --family for it"
         )
     output = output or output_file
+    # From before anything is read: what changes while this runs is no part of its outcome.
+    started, package_code = time.time_ns(), package_facts()
     changes = {
         "name": name, "exe_filename": exe_filename, "version": app_version,
         "engine_name": engine_name, "engine_version": engine_version,
@@ -228,7 +231,7 @@ def compile_command(
         )
     ]
     quick = not (as_json or report or only or keys or retry_poisoned or replace)
-    if quick and (code := show_unchanged(question, capture, families, output, fail_on_unsupported)) is not None:
+    if quick and (code := show_unchanged(question, package_code, capture, families, output, fail_on_unsupported)) is not None:
         sys.exit(code)
     families = known_names(families)
 
@@ -239,7 +242,7 @@ def compile_command(
 
     # What SQLite has not yet moved from its log into a database is no part of the facts about that file.
     wal = Path(f"{capture}-wal").exists()
-    inputs = {str(capture.absolute()): unchanged.facts_of(str(capture.absolute()))}
+    inputs = {str(capture.absolute()): facts_of(str(capture.absolute()))}
     with api.open_source(
         capture, keys=wanted_keys(keys), pipeline_states=pipeline_states, state_objects=state_objects, application=chosen
     ) as source:
@@ -259,7 +262,7 @@ def compile_command(
                     application=application,
                 )  # fmt: skip
                 if not (only or keys or wal):
-                    keep_unchanged(question, inputs, family, result, writer, source)
+                    keep_unchanged(question, package_code, inputs, started, family, result, writer, source)
                 return result
 
             code = run_jobs(families, run, source, as_json=as_json, fail_on_unsupported=fail_on_unsupported)
@@ -267,7 +270,12 @@ def compile_command(
 
 
 def show_unchanged(
-    question: list[str], capture: Path, families: tuple[str, ...], output: Path | None, fail_on_unsupported: bool
+    question: list[str],
+    package_code: str,
+    capture: Path,
+    families: tuple[str, ...],
+    output: Path | None,
+    fail_on_unsupported: bool,
 ) -> int | None:
     """Shows what a run would show that finds everything as an earlier one left it, and gives its exit code; else None."""
     from shaderkiln.api import psdb_path
@@ -276,7 +284,7 @@ def show_unchanged(
     records = []
     for family in families:
         path = psdb_path(capture, family, output, single=len(families) == 1)
-        record = unchanged.find_record([*question, family, str(path.absolute())])
+        record = unchanged.find_record([*question, family, str(path.absolute())], package_code)
         if record is None or not {"lines", "words", "total", "unsupported", "good", "damage"} <= record.keys():
             return None
         records.append((family, path, record))
@@ -293,13 +301,18 @@ def show_unchanged(
 
 def keep_unchanged(
     question: list[str],
+    package_code: str,
     inputs: dict[str, list[int] | None],
+    started: int,
     family: str,
     report: JobReport,
     writer: VerdictWriter,
     source: Source,
 ) -> None:
-    """Keeps what the next run of the same question would show, if it would try nothing again."""
+    """Keeps what the next run of the same question would show, if it would try nothing again.
+
+    ``started``: when this run began, in nanoseconds since the epoch.
+    """
     from shaderkiln.drivers.packages import default_folder
     from shaderkiln.jobs.verdicts import Outcome, Tally
 
@@ -311,14 +324,10 @@ def keep_unchanged(
         "lines": writer.next_lines, "words": str(next_tally), "total": report.total, "good": report.good,
         "unsupported": report.tally.counts[Outcome.UNSUPPORTED], "damage": report.source_damage,
     }  # fmt: skip
-    code = Path(unchanged.__file__).parents[1]
-    files = [
-        str(report.path.absolute()), str(default_folder()), *report.depends_on,
-        *(str(code / name) for name in ("jobs/compile.py", "descriptions/canonical.py", "descriptions/requirements.py",
-                                        "drivers/logical_device.py", "drivers/pipelines.py")),
-        *source.depends_on,
-    ]  # fmt: skip
-    unchanged.keep_record([*question, family, str(report.path.absolute())], inputs, files, shown)
+    path = str(report.path.absolute())
+    depends_on = {file: facts_of(file) for file in (str(default_folder()), *report.depends_on, *source.depends_on)}
+    if all(facts is not None and facts[2] < started for facts in depends_on.values()):
+        unchanged.keep_record([*question, family, path], package_code, inputs | depends_on, [path], shown)
 
 
 @click.command("replay")

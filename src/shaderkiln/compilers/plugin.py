@@ -85,8 +85,8 @@ class FamilyCompiler(ABC):
     identity: CompilerIdentity
     """Who the object code made here belongs to."""
     files: tuple[str, ...] = ()
-    """Every file whose change may change what this compiler makes; empty if it cannot tell, and then nothing is taken as unchanged
-    without looking."""
+    """Every file whose change may change what this compiler makes, a plugin's own code included; empty if it cannot tell, and then
+    nothing is taken as unchanged without looking."""
 
     @abstractmethod
     def worker_command(self) -> WorkerCommand:

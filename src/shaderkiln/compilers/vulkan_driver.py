@@ -6,6 +6,7 @@ import struct
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shaderkiln.capabilities import Capabilities
@@ -42,7 +43,7 @@ class VulkanFamily(FamilyCompiler):
         self.target = target
         self.capabilities = capabilities
         self.identity = identity_of(family, answer, capabilities, application.features)
-        self.files = (target.icd,)
+        self.files = tuple(_files(target))
         self._checker: RequirementChecker | None = None
 
     def worker_command(self) -> WorkerCommand:
@@ -168,6 +169,18 @@ class VulkanCompiler(Compiler):
 def family_name(target: Target, capabilities: Capabilities) -> str:
     """The adapter family of a target: its own name, or for a real device what its driver says."""
     return target.family or family_of_device(capabilities.device_name, capabilities.vendor_id)
+
+
+def _files(target: Target) -> Iterator[str]:
+    """The driver, what is preloaded, and all in the folders of its package that its process uses: libraries and configuration."""
+    yield target.icd
+    if (preloaded := target.environment.get("LD_PRELOAD", "")).startswith("/"):
+        yield preloaded
+    folders = target.environment.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    for folder in (Path(name) for name in (*folders, target.environment.get("DRIRC_CONFIGDIR", "")) if name):
+        if folder.is_dir():
+            yield str(folder)
+            yield from (str(path) for path in folder.iterdir() if path.is_file())
 
 
 def identity_of(family: str, answer: Probe, capabilities: Capabilities, features: tuple[str, ...]) -> CompilerIdentity:

@@ -26,7 +26,7 @@ from shaderkiln.keys import OBJECT_VERSION, Group, ObjectKey, Value
 from shaderkiln.lowering.state_object import part_key
 from shaderkiln.sessions.debug_layer import DebugLayer, Severity
 from shaderkiln.sessions.interface import ShaderCacheSession
-from shaderkiln.workers.lanes import DriverThread
+from shaderkiln.workers.lanes import WorkerLanes
 from shaderkiln.workers.pool import Death, Result
 
 from .local_cache import LocalCache
@@ -96,7 +96,7 @@ class _Answer(Enum):
 class ObjectCreator:
     """Creates the parts of objects on one driver. May be used by several threads."""
 
-    def __init__(self, compiler: FamilyCompiler, driver: DriverThread, local_cache: LocalCache, debug: DebugLayer) -> None:
+    def __init__(self, compiler: FamilyCompiler, driver: WorkerLanes, local_cache: LocalCache, debug: DebugLayer) -> None:
         self._compiler = compiler
         self._driver = driver
         self._local_cache = local_cache

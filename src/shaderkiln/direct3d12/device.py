@@ -33,7 +33,7 @@ from shaderkiln.sessions.descs import SESSION_SUPPORT, SessionDesc1, ShaderCache
 from shaderkiln.sessions.factory import SessionEnvironment, create_shader_cache_session, create_shader_cache_session1
 from shaderkiln.sessions.interface import SessionReference, ShaderCacheSession
 from shaderkiln.system.processes import usable_processors
-from shaderkiln.workers.lanes import DriverThread
+from shaderkiln.workers.lanes import WorkerLanes
 from shaderkiln.workers.pool import Limits
 
 from .application import DeclaredIdentity, identity_for_device, process_executable
@@ -120,7 +120,7 @@ class Direct3D12Device:
         self._control = control
         self._lowering = lowering
         self._local_cache = LocalCache(compiler.identity, local_cache, control, debug)
-        self._driver = DriverThread(compiler, workers=workers, limits=limits)
+        self._driver = WorkerLanes(compiler, workers=workers, limits=limits)
         self._creator = ObjectCreator(compiler, self._driver, self._local_cache, debug)
         self._pipeline_states = CreationCounter()
         self._state_objects = CreationCounter()

@@ -6,13 +6,14 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from select import POLLIN, POLLOUT, poll
 
 from shaderkiln.drivers.protocol import MAXIMUM_FRAME, Answer, Request, decode_answer, frame
 from shaderkiln.endings import signal_name
 from shaderkiln.errors import DriverError, InvalidArgumentError
 from shaderkiln.system.children import collect, kill_all, start
+from shaderkiln.system.processes import resident_bytes
 
 OUTPUT_KEPT = 4096
 """Bytes of the process's standard error, from its end, that are kept."""
@@ -71,6 +72,11 @@ class WorkerProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def resident_bytes(self) -> int:
+        """What the process has in memory now; 0 where that cannot be told."""
+        return resident_bytes(self.pid)
+
     def fileno(self) -> int:
         """The socket: readable when answers wait or the worker has ended, to be written to where ``wants_write``."""
         return self._socket.fileno()
@@ -82,8 +88,12 @@ class WorkerProcess:
 
     def send(self, message: Request) -> None:
         """Queue the message and send as much as there is room for. Messages to a worker that has ended are dropped."""
+        self.send_frames(frame(message))
+
+    def send_frames(self, frames: bytes | bytearray) -> None:
+        """As ``send``, for messages that are frames already."""
         if not self.ended:
-            self._to_send += frame(message)
+            self._to_send += frames
             self.flush()
 
     def flush(self) -> None:
@@ -141,12 +151,21 @@ class WorkerProcess:
 
         Raises ``DriverError``: the worker ended (with its signal and last words), or gave no answer within ``timeout`` seconds.
         """
+        answers: list[Answer] = []
+
+        def arrived() -> bool:
+            answers.extend(self.receive())
+            return bool(answers)
+
         self.send(message)
+        self.wait_until(arrived, timeout)
+        return answers[0]
+
+    def wait_until(self, arrived: Callable[[], bool], timeout: float) -> None:
+        """Wait until ``arrived``, which calls ``receive``, is true. Raises as ``ask``."""
         deadline = time.monotonic() + timeout
         waiter = poll()
-        while True:
-            for answer in self.receive():
-                return answer
+        while not arrived():
             if self.ended:
                 how = self.close(kill=True)
                 raise DriverError(f"the driver's worker ended ({how}): {self.output or 'it wrote nothing'}")

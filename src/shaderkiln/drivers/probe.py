@@ -13,10 +13,8 @@ from msgspec import Struct
 from shaderkiln.cache_files import cache_folder, read_cached, write_cached
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.drivers.targets import Target, process_environment, read_build_id
-from shaderkiln.vulkan_registry.structures import HEADER_VERSION
+from shaderkiln.file_facts import facts_of, package_facts
 
-FORMAT = 1
-"""Raised when answers kept by an earlier version mean something else."""
 SECONDS = 30.0
 """Time that a driver has for its answer."""
 
@@ -42,8 +40,9 @@ def probe(
 ) -> Probe:
     """The answer of a target's driver for a device with these code-changing features.
 
-    An answer is kept in the user's cache folder and believed as long as the driver's file and the target are the same; a driver
-    that the dynamic linker finds by name alone is asked every time. ``on_ask`` is called if the driver is really asked.
+    An answer is kept in the user's cache folder and believed as long as this package, the driver's file and the target are the
+    same; a driver that the dynamic linker finds by name alone is asked every time. ``on_ask`` is called if the driver is really
+    asked.
     Never raises for a driver that fails: see ``Probe.error``.
     """
     path = _cache_path(target, features, environment)
@@ -64,13 +63,12 @@ def remembered(target: Target, environment: Mapping[str, str] = os.environ) -> P
 
 
 def _ask(target: Target, features: tuple[str, ...]) -> Probe:
-    from shaderkiln.drivers.client import WorkerProcess, worker_arguments
+    from shaderkiln.drivers.client import ask_once, worker_arguments
     from shaderkiln.drivers.protocol import Failed, Open, Opened
     from shaderkiln.errors import DriverError
 
     try:
-        with WorkerProcess(worker_arguments(target.icd), process_environment(target)) as worker:
-            answer = worker.ask(Open(features), SECONDS)
+        answer = ask_once(worker_arguments(target.icd), process_environment(target), Open(features), SECONDS)
     except DriverError as error:
         return Probe(error=str(error))
     if isinstance(answer, Failed):
@@ -91,21 +89,15 @@ def _build_id(icd: str) -> str:
 
 
 def _cache_path(target: Target, features: tuple[str, ...], environment: Mapping[str, str]) -> Path | None:
-    try:
-        stat = Path(target.icd).stat()
-    except OSError:
+    # How devices are opened, and described by this package, is part of the answer.
+    package, driver = package_facts(), facts_of(target.icd)
+    if not package or driver is None:
         return None
-    facts = (FORMAT, HEADER_VERSION, _worker_version(), target.icd, stat.st_size, stat.st_mtime_ns, stat.st_ino, features)
+    facts = (package, target.icd, driver, features)
     text = repr((facts, target.family, target.package, target.method, sorted(target.environment.items())))
     name = hashlib.sha256(text.encode()).hexdigest()[:32]
     folder = cache_folder(environment)
     return folder / "probes" / f"{name}.msgpack" if folder else None
-
-
-def _worker_version() -> tuple[int, ...]:
-    """Changes with the code that opens devices: how it does that is part of the answer."""
-    folder = Path(__file__).parent
-    return tuple((folder / name).stat().st_mtime_ns for name in ("logical_device.py", "physical_device.py", "pipelines.py"))
 
 
 def _read(path: Path) -> Probe | None:

@@ -8,9 +8,8 @@ from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.descriptions.pipeline import PipelineDescription
 from shaderkiln.drivers.protocol import Executable, Failed, Inspect, Inspected
 from shaderkiln.errors import DriverError
-from shaderkiln.jobs.shell import open_pool
 from shaderkiln.keys import ObjectKey
-from shaderkiln.workers.pool import Death, Limits, Task
+from shaderkiln.workers.pool import Death, Limits, Task, WorkerPool
 
 
 class Inspection(Struct, frozen=True):
@@ -33,7 +32,7 @@ def inspect(compiler: FamilyCompiler, description: PipelineDescription, limits: 
             code="VK_ERROR_FEATURE_NOT_PRESENT",
         )
     task = Task(description, ObjectKey(b""), Inspect(0, description.create_info), alone=True)
-    with open_pool(compiler, workers=1, limits=limits) as pool:
+    with WorkerPool(compiler, workers=1, limits=limits) as pool:
         for _, result in pool.run(iter((task,))):
             if isinstance(result, Inspected):
                 return Inspection(description, compiler.identity.driver_build, result.executables)

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.descriptions.pipeline import PipelineKind, UnsupportedPipelineError
-from shaderkiln.drivers.protocol import Failed, Open, Opened
-from shaderkiln.errors import DriverError, ShaderkilnError
+from shaderkiln.drivers.protocol import Failed
+from shaderkiln.errors import ShaderkilnError
 from shaderkiln.jobs.progress import Progress
 from shaderkiln.jobs.verdicts import Outcome, Reason, Tally, Verdict, doubt_text, unsupported
 from shaderkiln.sources.source import Source
@@ -89,7 +89,7 @@ class Job:
             self._pool.stop()
 
     def _open_pool(self) -> WorkerPool:
-        self._pool = open_pool(
+        self._pool = WorkerPool(
             self._compiler,
             workers=self._workers,
             limits=self._limits,
@@ -142,35 +142,6 @@ class Job:
                 self.progress.in_hand = tuple(f"{d.kind} {d.name}" for d in self._pool.in_hand)
                 self.progress.longest_in_hand = self._pool.longest_in_hand
             self._on_tick(self.progress)
-
-
-def open_pool(
-    compiler: FamilyCompiler,
-    *,
-    workers: int | None = None,
-    limits: Limits | None = None,
-    cost_left: Callable[[], int] | None = None,
-    on_wait: Callable[[], None] | None = None,
-) -> WorkerPool:
-    """Workers of a family. What uses them raises DriverError if the driver that they hold is not the one of its identity."""
-
-    def check_driver(opened: Opened) -> None:
-        found = (opened.global_key, opened.capabilities.cache_uuid)
-        if found != (compiler.identity.global_key, compiler.identity.cache_uuid):
-            raise DriverError(
-                f"the driver of {compiler.identity.family} is not the one that was asked before; "
-                "run `kiln families --refresh` and try again"
-            )
-
-    return WorkerPool(
-        compiler.worker_command(),
-        Open(compiler.identity.features),
-        workers=workers,
-        limits=limits,
-        on_open=check_driver,
-        cost_left=cost_left,
-        on_wait=on_wait,
-    )
 
 
 def refused(pipeline: str, kind: PipelineKind, error: ShaderkilnError) -> Verdict:

@@ -1,8 +1,7 @@
 """Records of compile runs that left nothing to do, so that the same run on the same files need not read them again.
 
-A record holds what a run showed, and for every file that could change its outcome what the system says of it (size, both times of
-change, inode). The time of the last status change cannot be set back by a program that edits a file in place, so equal facts mean
-equal files. Records lie in the user's cache folder; without one everything is read, as ever.
+A record holds what a run showed, and for every file that could change its outcome, those of this package included, what the system
+says of it (``file_facts``). Records lie in the user's cache folder; without one everything is read, as ever.
 
 Only the standard library's small modules are used here: a record is looked for before anything else is imported.
 """
@@ -14,24 +13,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import shaderkiln
 from shaderkiln.cache_files import cache_folder, read_cached, write_cached
+from shaderkiln.file_facts import facts_of
 
 MAXIMUM_BYTES = 1 << 20
 """A record that would be larger is not kept."""
 
 
-def facts_of(path: str) -> list[int] | None:
-    """What tells two states of a file or folder apart; None where there is none."""
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return None
-    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
-
-
-def find_record(question: Iterable[str], environment: Mapping[str, str] = os.environ) -> dict[str, Any] | None:
-    """What an earlier run with the same question showed, if every file is as it left it."""
+def find_record(question: Iterable[str], package: str, environment: Mapping[str, str] = os.environ) -> dict[str, Any] | None:
+    """What an earlier run with the same question showed, if every file is as it left it; ``package``: ``package_facts``."""
     import json
 
     asked = _asked(question, environment)
@@ -41,7 +31,9 @@ def find_record(question: Iterable[str], environment: Mapping[str, str] = os.env
         return None
     try:
         record = json.loads(data)
-        if record["question"] != asked or not all(facts_of(path) == facts for path, facts in record["files"].items()):
+        if (record["question"], record["package"]) != (asked, package) or not all(
+            facts_of(path) == facts for path, facts in record["files"].items()
+        ):
             return None
         shown = record["shown"]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -51,6 +43,7 @@ def find_record(question: Iterable[str], environment: Mapping[str, str] = os.env
 
 def keep_record(
     question: Iterable[str],
+    package: str,
     inputs: Mapping[str, list[int] | None],
     files: Iterable[str],
     shown: Mapping[str, Any],
@@ -58,24 +51,24 @@ def keep_record(
 ) -> None:
     """Keeps what a run showed, with all files that its outcome depends on; nothing is kept if one of them is not there.
 
-    ``inputs`` has the facts of those that may have changed since they were read, such as a capture that still grows, from before
-    that; ``files`` are as they are now.
+    ``package`` has the facts of this package, and ``inputs`` those of files that may have changed since they were read, such as a
+    capture that still grows, from before that; ``files`` are as they are now.
     """
     import json
 
     asked = _asked(question, environment)
     facts = {path: facts_of(path) for path in files} | dict(inputs)
     path = _path(asked, environment)
-    if path is None or None in facts.values():
+    if path is None or not package or None in facts.values():
         return
-    data = json.dumps({"question": asked, "files": facts, "shown": dict(shown)}).encode()
+    data = json.dumps({"question": asked, "package": package, "files": facts, "shown": dict(shown)}).encode()
     if len(data) <= MAXIMUM_BYTES:
         write_cached(path, data)
 
 
 def _asked(question: Iterable[str], environment: Mapping[str, str]) -> list[str]:
     # These two say where driver packages are.
-    return [shaderkiln.__version__, *(environment.get(name, "") for name in ("XDG_DATA_HOME", "HOME")), *question]
+    return [*(environment.get(name, "") for name in ("XDG_DATA_HOME", "HOME")), *question]
 
 
 def _path(asked: list[str], environment: Mapping[str, str]) -> Path | None:

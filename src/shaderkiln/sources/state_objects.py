@@ -16,7 +16,6 @@ from shaderkiln.descriptions.pipeline import Application, PipelineDescription, P
 from shaderkiln.errors import DamagedInputError, InvalidArgumentError, NotFoundError, ShaderkilnError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.keys import OBJECT_VERSION, ObjectKey
-from shaderkiln.lowering import pipelines as lowering
 from shaderkiln.lowering.pipelines import direct3d12_application
 from shaderkiln.lowering.shaders import ShaderTranslations
 from shaderkiln.lowering.state_object import (
@@ -178,14 +177,12 @@ class StateObjectSource(Source):
 
     @property
     def depends_on(self) -> tuple[str, ...]:
-        """Other files whose change may change the pipelines: what translates shaders, and how descs are lowered."""
+        """Other files whose change may change the pipelines: what translates shaders."""
         folder = default_folder()
         package = folder / NAME
         while not folder.exists() and folder != folder.parent:
             folder = folder.parent  # a translator that is added later changes it
-        code = Path(lowering.__file__).parent
-        names = [str(path) for path in (folder, package) if path.exists()]
-        return (*names, __file__, *map(str, sorted(code.glob("*.py"))))
+        return tuple(str(path) for path in (folder, package) if path.exists())
 
     # Objects
 

@@ -48,7 +48,7 @@ from shaderkiln.vulkan_registry.structures import (
     RayTracingPipelineCreateInfoKHR,
 )
 from shaderkiln.workers.pool import Limits
-from shaderkiln.workers.shared_process import DriverProcess, ProcessEndedError
+from shaderkiln.workers.shared_process import ProcessEndedError, SharedProcess
 
 T = TypeVar("T")
 AnyInfo: TypeAlias = PipelineDescription | PipelineCreateInfo
@@ -119,7 +119,7 @@ class VulkanDevice:
         self._last_number = 0
         self._caches: set[PipelineCache] = set()
         self.restarts = 0
-        self._process = DriverProcess(compiler, self._threads, limits)
+        self._process = SharedProcess(compiler, self._threads, limits)
         opened = self._process.opened
         self.capabilities: Capabilities = opened.capabilities
         """What the device can do, and what identifies it."""
@@ -246,7 +246,7 @@ class VulkanDevice:
                 stack.enter_context(gate.alone() if cache is destination and not shares else gate.shared())
                 self._own(cache)
 
-            def merge(process: DriverProcess) -> None:
+            def merge(process: SharedProcess) -> None:
                 numbers = tuple(source._in(process) for source in sources)
                 number = destination._in(process)
                 process.ask(MergeCaches(0, number, numbers))
@@ -337,23 +337,23 @@ class VulkanDevice:
             self._last_number += 1
             return self._last_number
 
-    def _connected(self) -> DriverProcess:
+    def _connected(self) -> SharedProcess:
         """The process, a new one where the last one has ended."""
         with self._lock:
             self._require()
             if self._process.ended:
-                self._process = DriverProcess(self._compiler, self._threads, self._limits)
+                self._process = SharedProcess(self._compiler, self._threads, self._limits)
                 self.restarts += 1
             return self._process
 
-    def _with_process(self, work: Callable[[DriverProcess], T]) -> T:
+    def _with_process(self, work: Callable[[SharedProcess], T]) -> T:
         """What ``work`` gives, done once more where the process ended meanwhile: that may have been somebody else's fault."""
         try:
             return work(self._connected())
         except ProcessEndedError:
             return work(self._connected())
 
-    def _quietly(self, process: DriverProcess, number: int) -> None:
+    def _quietly(self, process: SharedProcess, number: int) -> None:
         with suppress(ProcessEndedError):
             process.ask(DestroyCache(0, number))
 

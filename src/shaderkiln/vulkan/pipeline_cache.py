@@ -18,7 +18,7 @@ from shaderkiln.vulkan.initial_data import Reason, Rejection
 
 if TYPE_CHECKING:
     from shaderkiln.vulkan.device import VulkanDevice
-    from shaderkiln.workers.shared_process import DriverProcess
+    from shaderkiln.workers.shared_process import SharedProcess
 
 EXTERNALLY_SYNCHRONIZED = 0x1
 """VK_PIPELINE_CACHE_CREATE_EXTERNALLY_SYNCHRONIZED_BIT: the caller never lets two threads use the cache at once."""
@@ -51,7 +51,7 @@ class PipelineCache:
         self._memory = HostMemory(callbacks)
         self._lock = threading.Lock()
         """Held for what stands below."""
-        self._process: DriverProcess | None = None
+        self._process: SharedProcess | None = None
         self._saved = data
         self._unsaved = 0
         self._pipelines_saved = 0
@@ -129,7 +129,7 @@ class PipelineCache:
             raise InvalidArgumentError("the pipeline cache is destroyed")
         self.device._require()
 
-    def _in(self, process: DriverProcess) -> int:
+    def _in(self, process: SharedProcess) -> int:
         """The number of the cache in that process, in which it is made first if it comes from another one."""
         with self._lock:
             if self._process is not process:
@@ -196,7 +196,7 @@ class PipelineCache:
         return answer.data, answer.complete
 
     def _ask(self, request: CreateCache | DestroyCache | ReadCache) -> object:
-        def ask(process: DriverProcess) -> object:
+        def ask(process: SharedProcess) -> object:
             self._in(process)
             return process.ask(request)
 

@@ -75,8 +75,9 @@ class PipelineCompiler(ABC):
 class HostedFamily(FamilyCompiler):
     """A family whose worker holds a ``PipelineCompiler``, named by ``module:class``.
 
-    ``identity`` must agree with what that object says: its ``global_key`` and its capabilities' cache UUID are compared with those
-    of the identity before it gets the first pipeline. ``environment`` is the worker's whole environment; default: this process's.
+    ``identity`` must agree with what that object says, or it gets no pipeline (WrongDriverError): with its ``global_key()``, and
+    its capabilities' vendor, device and driver IDs, the driver's name and version, and the cache UUID. ``environment`` is the
+    worker's whole environment; default: this process's.
     """
 
     def __init__(self, identity: CompilerIdentity, compiler: str, environment: Mapping[str, str] | None = None) -> None:

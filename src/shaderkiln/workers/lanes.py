@@ -10,15 +10,16 @@ from queue import SimpleQueue
 
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.descriptions.pipeline import PipelineDescription
-from shaderkiln.drivers.protocol import Compile, Inspect, Open, Opened, Recreate
-from shaderkiln.errors import DriverError, InvalidArgumentError
+from shaderkiln.drivers.protocol import Compile, Inspect, Recreate
+from shaderkiln.errors import InvalidArgumentError
 from shaderkiln.keys import ObjectKey
+from shaderkiln.workers.opening import driver_error
 from shaderkiln.workers.pool import Limits, Result, Task, WorkerPool
 
 _Queue = SimpleQueue["tuple[Task, Future[Result]] | None"]
 
 
-class DriverThread:
+class WorkerLanes:
     """Lanes, each a thread with one worker process, that take requests from one queue.
 
     Nothing is started before the first request, and another lane only when all are busy. A worker that has ended is replaced by a
@@ -94,13 +95,7 @@ def _serve(compiler: FamilyCompiler, limits: Limits | None, queue: _Queue) -> No
         if item is None:
             return
         try:
-            with WorkerPool(
-                compiler.worker_command(),
-                Open(compiler.identity.features),
-                workers=1,
-                limits=limits,
-                on_open=lambda opened: _check(compiler, opened),
-            ) as pool:
+            with WorkerPool(compiler, workers=1, limits=limits, one_source=False) as pool:
                 for _, result in pool.run(tasks(item)):
                     assert in_hand is not None
                     (_, future), in_hand = in_hand, None
@@ -110,12 +105,4 @@ def _serve(compiler: FamilyCompiler, limits: Limits | None, queue: _Queue) -> No
             _, future = in_hand or item
             in_hand = None
             if not future.done():
-                code = error.code if isinstance(error, DriverError) else None
-                future.set_exception(DriverError(str(error) or type(error).__name__, code=code))
-
-
-def _check(compiler: FamilyCompiler, opened: Opened) -> None:
-    """The driver that the workers hold must be the one whose identity was compared with that of the object code."""
-    expected = compiler.identity
-    if opened.global_key != expected.global_key or opened.capabilities.cache_uuid != expected.cache_uuid:
-        raise DriverError(f"the driver of {expected.family} is not the one that was asked before; create the device again")
+                future.set_exception(driver_error(error))

@@ -10,29 +10,16 @@ from typing import TypeAlias
 
 from msgspec import Struct, field, structs
 
-from shaderkiln.compilers.plugin import WorkerCommand
+from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.descriptions.pipeline import PipelineDescription
-from shaderkiln.drivers.client import WorkerProcess
-from shaderkiln.drivers.protocol import (
-    Answer,
-    Compile,
-    Define,
-    Failed,
-    Forget,
-    Inspect,
-    Open,
-    Opened,
-    Recreate,
-)
+from shaderkiln.drivers.protocol import Answer, Compile, Failed, Inspect, Opened, Recreate
 from shaderkiln.endings import Ending, death_text
 from shaderkiln.errors import DriverError, InvalidArgumentError
 from shaderkiln.keys import ObjectKey
-from shaderkiln.system.processes import resident_bytes, usable_processors
-from shaderkiln.vulkan_registry.handles import Handle
-from shaderkiln.vulkan_registry.structures import ShaderModuleCreateInfo
+from shaderkiln.system.processes import usable_processors
+from shaderkiln.workers.definitions import Definitions
+from shaderkiln.workers.opening import START_SECONDS, FamilyWorker
 
-DEFINED_BYTES = 128 << 20
-"""Bytes of shader modules that a worker is asked to keep; past that it forgets all of them."""
 PREFETCH = 2
 """Requests sent to a worker at once, so that it never waits for the parent."""
 MEMORY_INTERVAL = 0.2
@@ -41,8 +28,6 @@ STANDSTILL_SECONDS = 2.0
 """A pool that did not run for longer than that was stopped, perhaps with its workers; that time counts against no pipeline."""
 FROM_OUTSIDE = frozenset({"SIGKILL", "SIGTERM", "SIGHUP"})
 """Signals that somebody else sends: the system that runs out of memory, or a person."""
-START_SECONDS = 60.0
-"""Time that a worker has for opening its device."""
 START_ATTEMPTS = 3
 WORTH_SECONDS = 0.8
 """Another worker is started only if the work that is left would keep those that there are busy for longer: starting costs CPU."""
@@ -88,15 +73,13 @@ Result: TypeAlias = Answer | Death
 
 
 class _Slot(Struct):
-    process: WorkerProcess
+    process: FamilyWorker
     started: float
-    opened: bool = False
+    definitions: Definitions
     completed: int = 0
     queue: deque[tuple[int, Task]] = field(default_factory=deque)
     """Requests sent and not answered; the first one is in hand."""
     in_hand_since: float = 0.0
-    known: set[Handle] = field(default_factory=set)
-    known_bytes: int = 0
     killed_for: Ending | None = None
 
 
@@ -110,21 +93,20 @@ class WorkerPool:
 
     def __init__(
         self,
-        command: WorkerCommand,
-        open_message: Open,
+        compiler: FamilyCompiler,
         *,
         workers: int | None = None,
         limits: Limits | None = None,
-        on_open: Callable[[Opened], None] | None = None,
         cost_left: Callable[[], int] | None = None,
         on_wait: Callable[[], None] | None = None,
+        one_source: bool = True,
     ) -> None:
-        """``on_wait`` is called now and then while workers are busy, whether or not a result comes."""
-        self._command = command
-        self._open_message = open_message
+        """``on_wait`` is called now and then while workers are busy, whether or not a result comes. ``one_source`` as in
+        ``Definitions``."""
+        self._compiler = compiler
+        self._one_source = one_source
         self._size = max(1, workers or usable_processors())
         self._limits = limits or Limits()
-        self._on_open = on_open
         self._cost_left = cost_left
         self._on_wait = on_wait
         self._cost_done = 0
@@ -156,7 +138,7 @@ class WorkerPool:
     def longest_in_hand(self) -> float:
         """Seconds since a worker got the pipeline that is in hand longest; 0 if none is."""
         now = time.monotonic()
-        return max((now - slot.in_hand_since for slot in self._slots if slot.queue and slot.opened), default=0.0)
+        return max((now - slot.in_hand_since for slot in self._slots if slot.queue and slot.process.opened), default=0.0)
 
     def run(self, tasks: Iterator[Task | None]) -> Iterator[tuple[Task, Result]]:
         """Yields each task with its result, in the order in which they come.
@@ -190,7 +172,7 @@ class WorkerPool:
         """Ends every worker: politely where it is idle, by force where it is busy."""
         for slot in self._slots:
             self._selector.unregister(slot.process.fileno())
-            slot.process.close(kill=bool(slot.queue) or not slot.opened)
+            slot.process.close(kill=bool(slot.queue) or not slot.process.opened)
         self._slots.clear()
         self._selector.close()
 
@@ -205,7 +187,9 @@ class WorkerPool:
             return lambda _task: idle
         if len(self._slots) < self._size and self._another_is_worth_it():
             return lambda _task: self._start()
-        fed = [slot for slot in self._slots if len(slot.queue) < PREFETCH and not slot.queue[0][1].alone and slot.opened]
+        fed = [
+            slot for slot in self._slots if len(slot.queue) < PREFETCH and not slot.queue[0][1].alone and slot.process.opened
+        ]
         if fed:
             slot = min(fed, key=lambda s: len(s.queue))
             return lambda _task: slot
@@ -215,7 +199,7 @@ class WorkerPool:
         if not self._slots or self._cost_left is None:
             return True
         if not self._cost_done:
-            opened = [slot for slot in self._slots if slot.opened]
+            opened = [slot for slot in self._slots if slot.process.opened]
             return bool(opened) and time.monotonic() - opened[0].in_hand_since > UNKNOWN_SECONDS
         expected = self._busy_seconds / self._cost_done * self._cost_left() / len(self._slots)
         return expected > WORTH_SECONDS
@@ -232,11 +216,10 @@ class WorkerPool:
         return make
 
     def _start(self) -> _Slot:
-        process = WorkerProcess(self._command.arguments, self._command.environment)
-        slot = _Slot(process, time.monotonic())
+        process = FamilyWorker(self._compiler)
+        slot = _Slot(process, time.monotonic(), Definitions(one_source=self._one_source))
         self._slots.append(slot)
         self._selector.register(process.fileno(), selectors.EVENT_READ, slot)
-        process.send(self._open_message)
         return slot
 
     def _end(self, slot: _Slot) -> None:
@@ -245,17 +228,8 @@ class WorkerPool:
         slot.process.close()
 
     def _submit(self, slot: _Slot, task: Task) -> None:
-        if slot.known_bytes > DEFINED_BYTES:
-            slot.process.send(Forget())
-            slot.known.clear()
-            slot.known_bytes = 0
-        objects = task.description.objects
-        for handle in objects:
-            if handle not in slot.known:
-                description = objects[handle]
-                slot.process.send(Define(type(handle).__name__, handle.value, description))  # type: ignore[arg-type]
-                slot.known.add(handle)
-                slot.known_bytes += len(description.code) if isinstance(description, ShaderModuleCreateInfo) else 512
+        for message in slot.definitions.messages(task.description):
+            slot.process.send(message)
         self._next_request += 1
         slot.process.send(structs.replace(task.request, request=self._next_request))
         if not slot.queue:
@@ -272,7 +246,7 @@ class WorkerPool:
         return max(0.0, min([MEMORY_INTERVAL, *deadlines]))
 
     def _deadline(self, slot: _Slot) -> float:
-        if not slot.opened:
+        if not slot.process.opened:
             return slot.started + START_SECONDS
         return slot.in_hand_since + self._limits.seconds
 
@@ -290,28 +264,26 @@ class WorkerPool:
         self._enforce_limits()
 
     def _receive(self, slot: _Slot, again: deque[Task]) -> Iterator[tuple[Task, Result]]:
-        for answer in slot.process.receive():
+        was_open = slot.process.opened
+        answers = slot.process.receive()
+        if slot.process.opened is not was_open:
+            slot.in_hand_since = time.monotonic()
+            self._start_failures = 0
+        for answer in answers:
             if isinstance(answer, Opened):
-                if self._on_open:
-                    self._on_open(answer)
-                slot.opened = True
-                slot.in_hand_since = time.monotonic()
-                self._start_failures = 0
-            elif isinstance(answer, Failed) and not slot.opened:
-                raise DriverError(f"the driver cannot open a device: {answer.message}", code=answer.code)
-            elif isinstance(answer, Failed) and not answer.request:
+                raise DriverError("the worker opened a device twice")
+            if isinstance(answer, Failed) and not answer.request:
                 continue  # an object that could not be defined: the pipelines that need it fail and say so
-            else:
-                if not slot.queue or answer.request != slot.queue[0][0]:
-                    in_hand = slot.queue[0][0] if slot.queue else "none"
-                    raise DriverError(f"the worker answered request {answer.request} while {in_hand} was in hand")
-                _, task = slot.queue.popleft()
-                slot.completed += 1
-                now = time.monotonic()
-                self._busy_seconds += now - slot.in_hand_since
-                self._cost_done += task.cost
-                slot.in_hand_since = now
-                yield task, answer
+            if not slot.queue or answer.request != slot.queue[0][0]:
+                in_hand = slot.queue[0][0] if slot.queue else "none"
+                raise DriverError(f"the worker answered request {answer.request} while {in_hand} was in hand")
+            _, task = slot.queue.popleft()
+            slot.completed += 1
+            now = time.monotonic()
+            self._busy_seconds += now - slot.in_hand_since
+            self._cost_done += task.cost
+            slot.in_hand_since = now
+            yield task, answer
         if slot.process.ended:
             yield from self._bury(slot, again)
 
@@ -321,7 +293,7 @@ class WorkerPool:
         signal = slot.process.close(kill=True)
         output = slot.process.output
         waiting = [task for _, task in slot.queue]
-        if not slot.opened:
+        if not slot.process.opened:
             self._start_failures += 1
             if self._start_failures >= START_ATTEMPTS:
                 raise DriverError(
@@ -356,7 +328,7 @@ class WorkerPool:
             return
         self._memory_checked = now
         for slot in self._slots:
-            if slot.queue and slot.killed_for is None and resident_bytes(slot.process.pid) > self._limits.memory:
+            if slot.queue and slot.killed_for is None and slot.process.resident_bytes > self._limits.memory:
                 slot.killed_for = Ending.OUT_OF_MEMORY
                 slot.process.kill()
 

@@ -10,17 +10,15 @@ import weakref
 from concurrent.futures import Future
 from select import POLLIN, POLLOUT, poll
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.descriptions.pipeline import PipelineDescription
-from shaderkiln.drivers.client import WorkerProcess
-from shaderkiln.drivers.protocol import Answer, Define, Failed, Forget, NumberedRequest, Open, Opened
-from shaderkiln.errors import DriverError, ShaderkilnError
-from shaderkiln.system.processes import resident_bytes
-from shaderkiln.vulkan_registry.handles import Handle
-from shaderkiln.vulkan_registry.structures import ShaderModuleCreateInfo
-from shaderkiln.workers.pool import DEFINED_BYTES, MEMORY_INTERVAL, START_SECONDS, Limits
+from shaderkiln.drivers.protocol import Answer, Failed, NumberedRequest, Opened
+from shaderkiln.errors import DriverError
+from shaderkiln.workers.definitions import Definitions
+from shaderkiln.workers.opening import FamilyWorker, driver_error
+from shaderkiln.workers.pool import MEMORY_INTERVAL, Limits
 
 
 class ProcessEndedError(DriverError):
@@ -32,7 +30,7 @@ class ProcessEndedError(DriverError):
         self.output = output
 
 
-class DriverProcess:
+class SharedProcess:
     """One worker process from its start to its end, served by a thread of its own.
 
     The constructor waits until the device is open. Raises DriverError where no device can be opened.
@@ -75,7 +73,7 @@ class DriverProcess:
 
 
 class _Service:
-    """The state that the thread and the callers share; the thread does not keep the ``DriverProcess`` alive."""
+    """The state that the thread and the callers share; the thread does not keep the ``SharedProcess`` alive."""
 
     def __init__(self, compiler: FamilyCompiler, threads: int, limits: Limits) -> None:
         self._compiler = compiler
@@ -86,12 +84,11 @@ class _Service:
         self.ended = False
         self._lock = threading.Lock()
         """Held for every use of the process and of what stands below."""
-        self._process: WorkerProcess | None = None
+        self._process: FamilyWorker | None = None
         self._pending: dict[int, tuple[Future[Answer], float]] = {}
         self._last_request = 0
         self._stopping = False
-        self._known: dict[Handle, Struct] = {}
-        self._known_bytes = 0
+        self._definitions = Definitions(one_source=False)
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_writer, False)
         self._killed = ""
@@ -104,7 +101,8 @@ class _Service:
                 future.set_exception(ProcessEndedError("closed", ""))
                 return future
             if description is not None:
-                self._define(process, description)
+                for message in self._definitions.messages(description):
+                    process.send(message)
             self._last_request += 1
             number = self._last_request
             process.send(structs.replace(request, request=number))
@@ -122,30 +120,6 @@ class _Service:
             if self._wake_writer >= 0:
                 os.write(self._wake_writer, b"\0")
 
-    def _define(self, process: WorkerProcess, description: PipelineDescription) -> None:
-        """Tell the worker what the description's handles mean, after it forgot them all where one meant something else."""
-        objects = description.objects
-        known = self._known
-        new: dict[Handle, Struct] | None = {}
-        for handle in objects:
-            meaning = objects[handle]
-            before = known.get(handle)
-            if before is None and new is not None:
-                new[handle] = meaning
-            elif before is not meaning and before != meaning:
-                new = None
-                break
-        if new is None or self._known_bytes > DEFINED_BYTES:
-            # The worker finishes what is in hand with the old ones first.
-            process.send(Forget())
-            known.clear()
-            self._known_bytes = 0
-            new = {handle: objects[handle] for handle in objects}
-        for handle, meaning in new.items():
-            process.send(Define(type(handle).__name__, handle.value, meaning))  # type: ignore[arg-type]
-            known[handle] = meaning
-            self._known_bytes += len(meaning.code) if isinstance(meaning, ShaderModuleCreateInfo) else 512
-
     # -- the thread
 
     def run(self) -> None:
@@ -155,23 +129,13 @@ class _Service:
         except BaseException as error:
             # Whatever it is, nobody may wait for ever.
             if not self.opened.done():
-                code = error.code if isinstance(error, ShaderkilnError) else None
-                self.opened.set_exception(DriverError(str(error) or type(error).__name__, code=code))
+                self.opened.set_exception(driver_error(error))
         finally:
             self._bury()
 
     def _open(self) -> None:
-        command = self._compiler.worker_command()
-        process = WorkerProcess(command.arguments, command.environment)
-        self._process = process
-        expected = self._compiler.identity
-        answer = process.ask(Open(expected.features, threads=self._threads), START_SECONDS)
-        if isinstance(answer, Failed):
-            raise DriverError(f"the driver cannot open a device: {answer.message}", code=answer.code)
-        assert isinstance(answer, Opened)
-        if answer.global_key != expected.global_key or answer.capabilities.cache_uuid != expected.cache_uuid:
-            raise DriverError(f"the driver of {expected.family} is not the one that was asked before; open the device again")
-        self.opened.set_result(answer)
+        self._process = FamilyWorker(self._compiler, self._threads)
+        self.opened.set_result(self._process.wait_until_open())
 
     def _serve(self) -> None:
         process = self._process
@@ -201,7 +165,7 @@ class _Service:
                 return
             if oldest is not None and now - looked > MEMORY_INTERVAL:
                 looked = now
-                if resident_bytes(process.pid) > self._limits.memory:
+                if process.resident_bytes > self._limits.memory:
                     self._killed = f"more than {self._limits.memory >> 20} MiB of memory"
                     return
 
