@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import shaderkiln
-from shaderkiln.cli.output import ProgressLine, exit_code_of, show_error, warn_of_damage
+from shaderkiln.cli.exit_codes import exit_code_of
+from shaderkiln.cli.output import ProgressLine, show_error, warn_of_damage
 from shaderkiln.compilers.plugin import open_family
 from shaderkiln.descriptions.pipeline import Application
 from shaderkiln.errors import NotFoundError, ShaderkilnError

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, PATH, echo, json_option, require_file, size_text, write_json
+from shaderkiln.cli.exit_codes import EXIT_NOT_ALL_GOOD
+from shaderkiln.cli.output import PATH, echo, json_option, require_file, size_text, write_json
 from shaderkiln.errors import AlreadyExistsError, InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shaderkiln.cli.archives import replace_option
-from shaderkiln.cli.output import (
-    EXIT_NOT_ALL_GOOD,
-    PATH,
-    SuggestingGroup,
-    echo,
-    json_option,
-    require_file,
-    require_psdb,
-    size_text,
-    write_json,
-)
+from shaderkiln.cli.exit_codes import EXIT_NOT_ALL_GOOD
+from shaderkiln.cli.output import PATH, SuggestingGroup, echo, json_option, require_file, require_psdb, size_text, write_json
 from shaderkiln.errors import AlreadyExistsError, InvalidArgumentError, UnreadableError
 
 if TYPE_CHECKING:

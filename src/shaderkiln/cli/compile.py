@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, PATH, echo, json_option, time_text, warn_of_damage, warn_of_nothing
+from shaderkiln.cli.exit_codes import EXIT_NOT_ALL_GOOD
+from shaderkiln.cli.output import PATH, echo, json_option, time_text, warn_of_damage, warn_of_nothing
 from shaderkiln.jobs import unchanged
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from shaderkiln import api
+from shaderkiln.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_ALL_GOOD
 from shaderkiln.cli.output import (
-    EXIT_INTERRUPTED,
-    EXIT_NOT_ALL_GOOD,
     ProgressLine,
     echo,
     json_line,

@@ -11,7 +11,8 @@ from io import TextIOWrapper
 import click
 
 import shaderkiln
-from shaderkiln.cli.output import EXIT_INTERRUPTED, SuggestingGroup, exit_code_of, show_error, show_usage_error
+from shaderkiln.cli.exit_codes import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_OUTPUT, exit_code_of
+from shaderkiln.cli.output import SuggestingGroup, show_error, show_usage_error
 from shaderkiln.errors import ShaderkilnError
 
 COMMANDS = {
@@ -134,7 +135,7 @@ def run(arguments: list[str]) -> int:
         return exit_code_of(error)
     except OSError as error:
         show_error(ShaderkilnError(str(error)), as_json="--json" in arguments)
-        return 5 if error.errno in _WRITE_ERRORS else 3
+        return EXIT_OUTPUT if error.errno in _WRITE_ERRORS else EXIT_INPUT
     return 0
 
 

@@ -11,29 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from shaderkiln.errors import (
-    AccessDeniedError,
-    AlreadyExistsError,
-    CacheFullError,
-    DamagedInputError,
-    DriverError,
-    InvalidArgumentError,
-    NotFoundError,
-    ShaderkilnError,
-    UnreadableError,
-)
+from shaderkiln.errors import DamagedInputError, InvalidArgumentError, NotFoundError, ShaderkilnError, UnreadableError
 from shaderkiln.suggestions import close_to
 
 if TYPE_CHECKING:
     from shaderkiln.identity import Difference
     from shaderkiln.jobs.progress import Progress
-
-EXIT_NOT_ALL_GOOD = 1
-EXIT_USAGE = 2
-EXIT_INPUT = 3
-EXIT_DRIVER = 4
-EXIT_OUTPUT = 5
-EXIT_INTERRUPTED = 130
 
 PATH = click.Path(path_type=Path, readable=False)
 """The type of an argument that names a file; whether it is there and can be read is found out, and told, when it is opened."""
@@ -42,29 +25,6 @@ MAXIMUM_WIDTH = 1 << 16
 """Columns that a table for programs has at most."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON, one object a line.")
-
-
-_OUTPUT_ERRORS = ("DatabaseWriteError", "DatabaseBusyError", "RegistryBusyError")
-
-
-def exit_code_of(error: ShaderkilnError) -> int:
-    """The exit code that stands for an error."""
-    name = type(error).__name__  # these modules are not imported for the comparison
-    if isinstance(error, DriverError) or name in ("DriverPackageError", "FetchError", "FamilyNotFoundError", "PluginError"):
-        return EXIT_DRIVER
-    if isinstance(error, UnreadableError):
-        return EXIT_INPUT
-    if isinstance(error, AccessDeniedError | AlreadyExistsError | CacheFullError) or name in (
-        "DatabaseWriteError",
-        "DatabaseBusyError",
-        "RegistryBusyError",
-    ):
-        return EXIT_OUTPUT
-    if isinstance(error, NotFoundError):
-        return EXIT_INPUT
-    if type(error) is InvalidArgumentError:
-        return EXIT_USAGE
-    return EXIT_INPUT
 
 
 def require_file(path: Path) -> None:
@@ -99,18 +59,18 @@ def require_psdb(path: Path, order: str) -> None:
 
 def show_error(error: ShaderkilnError, *, as_json: bool) -> None:
     """Writes an error for people to stderr, and for programs as the last JSON line to stdout."""
-    differences: Sequence[Difference] = getattr(error, "differences", ())
-    if as_json:
-        record: dict[str, Any] = {"type": "error", "code": error.code, "message": str(error)}
-        if differences:
-            record["differences"] = [
-                {"field": each.field, "stored": each.stored, "expected": each.expected} for each in differences
-            ]
-        write_json(record)
+    from shaderkiln.identity import IdentityMismatchError
+
     text = str(error)
-    if differences:
-        text = mismatch_text(getattr(error, "path", ""), differences)
-        text += "; use another -o, or --replace" if getattr(error, "is_output", False) else ""
+    record: dict[str, Any] = {"type": "error", "code": error.code, "message": text}
+    if isinstance(error, IdentityMismatchError) and error.differences:
+        record["differences"] = [
+            {"field": each.field, "stored": each.stored, "expected": each.expected} for each in error.differences
+        ]
+        text = mismatch_text(error.path, error.differences)
+        text += "; use another -o, or --replace" if error.is_output else ""
+    if as_json:
+        write_json(record)
     echo(f"kiln: error: {text} [{error.code}]", err=True)
 
 

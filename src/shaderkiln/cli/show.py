@@ -11,7 +11,8 @@ import click
 import msgspec
 
 from shaderkiln import api
-from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, PATH, echo, json_option, print_table, require_file, size_text, write_json
+from shaderkiln.cli.exit_codes import EXIT_NOT_ALL_GOOD
+from shaderkiln.cli.output import PATH, echo, json_option, print_table, require_file, size_text, write_json
 from shaderkiln.errors import ShaderkilnError
 from shaderkiln.identity import as_dict, format_version
 

@@ -9,10 +9,9 @@ import click
 
 from shaderkiln import api
 from shaderkiln.cli.compile import application_option, job_options, verdict_options
+from shaderkiln.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_ALL_GOOD
 from shaderkiln.cli.jobs import VerdictWriter, end_text
 from shaderkiln.cli.output import (
-    EXIT_INTERRUPTED,
-    EXIT_NOT_ALL_GOOD,
     PATH,
     ProgressLine,
     echo,
