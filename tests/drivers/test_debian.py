@@ -336,10 +336,13 @@ def test_a_driver_and_its_libraries_are_fetched_and_unpacked(mirror: Path, tmp_p
     assert again[0].read_bytes() == (mirror / "libfake1_2.5-1_all.deb").read_bytes()
     assert again[1].read_bytes() == (mirror / "mesa-vulkan-drivers_2.5-1_all.deb").read_bytes()
 
+    # What is downloaded already belongs to it as well.
+    assert apt.closure("suite", ["mesa-vulkan-drivers"]) == files
+
     with pytest.raises(FetchError, match="does not have it"):
         apt.closure("suite", ["mesa-nonexistent"])
     with pytest.raises(FetchError, match=r"the suite 'suite' has no package libc6 for \w+ on this mirror"):
-        apt.closure("suite", ["libfake1"], required=["libfake1", "libc6"])
+        apt.closure("suite", ["mesa-vulkan-drivers"], required=["mesa-vulkan-drivers", "libc6"])
 
 
 def test_only_a_list_past_its_date_is_an_expired_one() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shaderkiln.cli.exit_codes import EXIT_NOT_ALL_GOOD
-from shaderkiln.cli.output import PATH, echo, json_option, require_file, size_text, write_json
+from shaderkiln.cli.output import PATH, check_hashes_option, echo, json_option, require_file, size_text, write_json
 from shaderkiln.errors import AlreadyExistsError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -23,9 +23,12 @@ replace_option = click.option("--replace", is_flag=True, help="Replace a file th
 @click.argument("captures", nargs=-1, required=True, type=PATH)
 @click.option("-o", "--output", required=True, type=PATH, help="The new capture.")
 @replace_option
+@check_hashes_option
 @json_option
-def merge_command(captures: tuple[Path, ...], output: Path, replace: bool, as_json: bool) -> None:
+def merge_command(captures: tuple[Path, ...], output: Path, replace: bool, check_hashes: bool, as_json: bool) -> None:
     """Merge captures into a new one. Every checksum is verified; damaged entries are left out and named.
+
+    --check-hashes also leaves out entries that are not what their names say.
 
     Exit code 1 if anything had to be left out, 5 if the new capture is there already. Captures of applications whose robustness
     features differ can be merged, with a warning: the result is compiled for one application at a time.
@@ -33,31 +36,36 @@ def merge_command(captures: tuple[Path, ...], output: Path, replace: bool, as_js
     \b
     Example:
       kiln merge -o all.foz first.foz second.foz
+      kiln merge -o all.foz first.foz second.foz --check-hashes
     """
     from shaderkiln.databases.fossilize import merge
 
     _check(captures, output, replace=replace)
-    _show(merge(captures, output), output, as_json)
+    _show(merge(captures, output, check_hashes=check_hashes), output, as_json, check_hashes)
 
 
 @click.command("salvage")
 @click.argument("capture", type=PATH)
 @click.option("-o", "--output", required=True, type=PATH, help="The new capture.")
 @replace_option
+@check_hashes_option
 @json_option
-def salvage_command(capture: Path, output: Path, replace: bool, as_json: bool) -> None:
+def salvage_command(capture: Path, output: Path, replace: bool, check_hashes: bool, as_json: bool) -> None:
     """Write every good entry of a damaged capture to a new one and list the rest.
+
+    --check-hashes also leaves out entries that are not what their names say.
 
     Exit code 1 if anything had to be left out, 5 if the new capture is there already.
 
     \b
     Example:
       kiln salvage broken.foz -o good.foz
+      kiln salvage broken.foz -o good.foz --check-hashes
     """
     from shaderkiln.databases.fossilize import salvage
 
     _check((capture,), output, replace=replace)
-    _show(salvage(capture, output), output, as_json)
+    _show(salvage(capture, output, check_hashes=check_hashes), output, as_json, check_hashes)
 
 
 def _check(captures: tuple[Path, ...], output: Path, *, replace: bool) -> None:
@@ -69,7 +77,7 @@ def _check(captures: tuple[Path, ...], output: Path, *, replace: bool) -> None:
         raise AlreadyExistsError(f"{output} is there already; give another name, or --replace")
 
 
-def _show(ledger: Ledger, output: Path, as_json: bool) -> None:
+def _show(ledger: Ledger, output: Path, as_json: bool, check_hashes: bool) -> None:
     from shaderkiln import api
     from shaderkiln.cli.show import applications_record
 
@@ -81,6 +89,8 @@ def _show(ledger: Ledger, output: Path, as_json: bool) -> None:
                 "damage": [str(damage) for damage in item.damage],
                 "conflicts": [f"{conflict.tag.name} {conflict.hash:016x}" for conflict in item.conflicts],
             }  # fmt: skip
+            if check_hashes:
+                record["hashes_not_checked"] = item.not_checked
             write_json(record)
             continue
         text = f"{item.path}: {item.entries} entries: {item.kept} kept, {item.duplicates} duplicate"
@@ -88,6 +98,8 @@ def _show(ledger: Ledger, output: Path, as_json: bool) -> None:
             text += f", {item.conflicting} conflicting"
         if item.dropped:
             text += f", {item.dropped} dropped"
+        if item.not_checked:
+            text += f", {item.not_checked} with a hash that cannot be checked"
         echo(text)
         for damage in item.damage:
             echo(f"{item.path}: dropped: {damage}")

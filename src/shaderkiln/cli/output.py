@@ -15,6 +15,7 @@ from shaderkiln.errors import DamagedInputError, InvalidArgumentError, NotFoundE
 from shaderkiln.suggestions import close_to
 
 if TYPE_CHECKING:
+    from shaderkiln.databases.fossilize import HashCheck
     from shaderkiln.identity import Difference
     from shaderkiln.jobs.progress import Progress
 
@@ -24,6 +25,9 @@ PATH = click.Path(path_type=Path, readable=False)
 MAXIMUM_WIDTH = 1 << 16
 """Columns that a table for programs has at most."""
 
+check_hashes_option = click.option(
+    "--check-hashes", is_flag=True, help="Compute the hash of every entry of a .foz again and compare it with its name."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON, one object a line.")
 
 
@@ -92,6 +96,24 @@ def show_usage_error(error: click.ClickException, *, as_json: bool) -> None:
     if as_json:
         write_json({"type": "error", "code": InvalidArgumentError.default_code, "message": error.format_message()})
     error.show()
+
+
+def hashes_record(check: HashCheck) -> dict[str, Any]:
+    """What came of checking hashes, for programs."""
+    return {
+        "wrong_hashes": check.wrong,
+        "hashes_not_checked": {
+            tag.name.lower(): {"entries": count, "reason": check.reasons[tag]} for tag, count in check.not_checked.items()
+        },
+    }
+
+
+def hashes_text(check: HashCheck) -> str:
+    """How many hashes are right, and what was not checked and why, for people."""
+    text = f"{check.right} right, {len(check.wrong)} wrong"
+    for tag, count in check.not_checked.items():
+        text += f", {count} {tag.name.lower().replace('_', ' ')} not checked: {check.reasons[tag]}"
+    return text
 
 
 DAMAGE_SHOWN = 3

@@ -12,7 +12,18 @@ import msgspec
 
 from shaderkiln import api
 from shaderkiln.cli.exit_codes import EXIT_NOT_ALL_GOOD
-from shaderkiln.cli.output import PATH, echo, json_option, print_table, require_file, size_text, write_json
+from shaderkiln.cli.output import (
+    PATH,
+    check_hashes_option,
+    echo,
+    hashes_record,
+    hashes_text,
+    json_option,
+    print_table,
+    require_file,
+    size_text,
+    write_json,
+)
 from shaderkiln.errors import ShaderkilnError
 from shaderkiln.identity import as_dict, format_version
 
@@ -26,15 +37,17 @@ if TYPE_CHECKING:
 @click.argument("file", type=PATH)
 @click.option("--pipelines", is_flag=True, help="List every pipeline.")
 @click.option("--values", is_flag=True, help="List every value of a PSDB.")
+@check_hashes_option
 @json_option
-def show_command(file: Path, pipelines: bool, values: bool, as_json: bool) -> None:
+def show_command(file: Path, pipelines: bool, values: bool, check_hashes: bool, as_json: bool) -> None:
     """Show what is in FILE: a capture (.foz), a state object database (.sodb) or a PSDB.
 
-    Exit code 1 if a capture is damaged.
+    Exit code 1 if a capture is damaged; with --check-hashes also if an entry is not what its name says.
 
     \b
     Example:
       kiln show game.foz --pipelines
+      kiln show game.foz --check-hashes
       kiln show out/game.amd-navi31.psdb
     """
     require_file(file)
@@ -42,9 +55,11 @@ def show_command(file: Path, pipelines: bool, values: bool, as_json: bool) -> No
         is_archive = stream.read(12).startswith(b"\x81FOSSILIZE")
     if is_archive or file.suffix == ".foz":
         with api.open_capture(file) as capture:
-            is_whole = show_capture(capture, pipelines=pipelines, as_json=as_json)
+            is_whole = show_capture(capture, pipelines=pipelines, check_hashes=check_hashes, as_json=as_json)
         if not is_whole:
             sys.exit(EXIT_NOT_ALL_GOOD)
+    elif check_hashes:
+        raise click.UsageError(f"{file} is no capture: --check-hashes is for .foz")
     elif api.is_state_object_database(file) or file.suffix == ".sodb":
         from shaderkiln.cli.show_sodb import show_sodb
 
@@ -57,12 +72,13 @@ def show_command(file: Path, pipelines: bool, values: bool, as_json: bool) -> No
 # -- captures
 
 
-def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> bool:
+def show_capture(capture: Capture, *, pipelines: bool, check_hashes: bool, as_json: bool) -> bool:
     """Application, entries, pipelines by kind, shaders, and what the pipelines need beyond Vulkan 1.0.
 
     Whether every part of the file, and every entry that a pipeline needs, is whole.
     """
     from shaderkiln.capabilities import Capabilities
+    from shaderkiln.databases.fossilize import HashCheck
     from shaderkiln.descriptions.requirements import RequirementChecker
     from shaderkiln.formats.fossilize import Tag
     from shaderkiln.sources.capture import feature_names
@@ -98,7 +114,8 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> bool:
     shaders = archive.counts().get(Tag.SHADER_MODULE, 0)
     shader_bytes = sum(archive.raw_size(Tag.SHADER_MODULE, hash) for hash in archive.hashes(Tag.SHADER_MODULE))
     damage = capture.damage
-    is_whole = not damage and whole == kinds.total()
+    hashes = HashCheck(archive).run() if check_hashes else None
+    is_whole = not damage and whole == kinds.total() and not (hashes and hashes.wrong)
     if as_json:
         for row in rows:
             write_json(row)
@@ -110,6 +127,8 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> bool:
             "shader_bytes": shader_bytes, "needs": {f"{kind} {name}": n for (kind, name), n in needs.items()},
             "damage": damage, "damaged_pipelines": damaged,
         }  # fmt: skip
+        if hashes:
+            record |= hashes_record(hashes)
         write_json(record)
         return is_whole
     echo(f"{capture.archive.path}: Fossilize archive, {size_text(capture.archive.path.stat().st_size)}, {len(archive)} entries")
@@ -127,6 +146,8 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> bool:
     echo(f"pipelines    {', '.join(f'{count} {kind}' for kind, count in kinds.items()) or 'none'}")
     echo(f"shaders      {shaders} modules, {size_text(shader_bytes)}")
     echo(f"entries      {', '.join(f'{count} {name}' for name, count in entries.items()) or 'none'}")
+    if hashes:
+        echo(f"hashes       {hashes_text(hashes)}")
     if needs:
         table = [
             [kind, name, str(count)] for (kind, name), count in sorted(needs.items(), key=lambda item: (item[0][0], -item[1]))
@@ -135,7 +156,7 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> bool:
     if pipelines:
         shown = [[row["pipeline"], row["kind"], ", ".join(row["needs"]) or "-"] for row in rows]
         print_table("", ["pipeline", "kind", "needs"], shown)
-    for text in [*damage, *damaged]:
+    for text in [*damage, *damaged, *(hashes.wrong if hashes else ())]:
         echo(f"damaged: {text}")
     return is_whole
 

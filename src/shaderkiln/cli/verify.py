@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +15,10 @@ from shaderkiln.cli.jobs import VerdictWriter, end_text
 from shaderkiln.cli.output import (
     PATH,
     ProgressLine,
+    check_hashes_option,
     echo,
+    hashes_record,
+    hashes_text,
     json_option,
     require_psdb,
     stop_on_interrupt,
@@ -26,6 +30,11 @@ from shaderkiln.jobs.verdicts import Outcome
 from shaderkiln.jobs.verify import VerifyJob
 from shaderkiln.workers.pool import Limits
 
+if TYPE_CHECKING:
+    from shaderkiln.databases.fossilize import HashCheck
+    from shaderkiln.sources.capture import Capture
+    from shaderkiln.sources.state_objects import StateObjectSource
+
 
 @click.command("verify")
 @click.argument("psdb", type=PATH)
@@ -34,6 +43,7 @@ from shaderkiln.workers.pool import Limits
 @job_options
 @application_option
 @click.option("--strict", is_flag=True, help="The PSDB was compiled with --strict: what that kept out is no miss.")
+@check_hashes_option
 @verdict_options
 @json_option
 def verify_command(
@@ -47,6 +57,7 @@ def verify_command(
     package: str | None,
     chosen: int | str | None,
     strict: bool,
+    check_hashes: bool,
     report: Path | None,
     verbose: bool,
     fail_on_unsupported: bool,
@@ -54,11 +65,13 @@ def verify_command(
 ) -> None:
     """Create every pipeline of CAPTURE (.foz or .sodb) on the driver from PSDB, with compiling forbidden.
 
-    Every value's checksum is verified first; a damaged value is named and never reaches the driver.
+    Every value's checksum is verified first; a damaged value is named and never reaches the driver. Exit code 1 with
+    --check-hashes if an entry of CAPTURE is not what its name says.
 
     \b
     Example:
       kiln verify out/game.amd-navi31.psdb game.foz
+      kiln verify out/game.amd-navi31.psdb game.foz --check-hashes
     """
     require_psdb(psdb, "PSDB CAPTURE")
     with (
@@ -67,6 +80,7 @@ def verify_command(
         VerdictWriter(report, as_json=as_json, verbose=verbose) as writer,
     ):
         warn_of_damage(capture, source.damage)
+        hashes = _check_hashes(source) if check_hashes else None
         line = ProgressLine(f"{family or database.identity.family} verify", enabled=not as_json)
         with stop_on_interrupt() as stoppable:
 
@@ -80,19 +94,37 @@ def verify_command(
             )  # fmt: skip
         line.clear()
         writer.end()
+        is_good = result.good and not (hashes and hashes.wrong)
         if as_json:
             for damage in result.damage:
                 write_json({"type": "damage", "family": writer.family, "text": str(damage)})
             record = {
                 "type": "summary", "family": writer.family, "psdb": str(psdb), "pipelines": result.tally.total,
-                "counts": {str(o): n for o, n in result.tally.counts.items()}, "good": result.good,
+                "counts": {str(o): n for o, n in result.tally.counts.items()}, "good": is_good,
                 "interrupted": result.interrupted, "not_reached": result.total - result.tally.total,
                 "damage": result.source_damage, "driver_seconds": result.tally.seconds, "seconds": result.seconds,
             }  # fmt: skip
+            if hashes:
+                record |= hashes_record(hashes)
             write_json(record)
         else:
             for damage in result.damage:
                 echo(f"{writer.family}: damaged: {damage}")
+            if hashes:
+                for wrong in hashes.wrong:
+                    echo(f"{capture}: damaged: {wrong}")
+                echo(f"{capture}: hashes: {hashes_text(hashes)}")
             echo(f"{writer.family}: {end_text(result)} in {time_text(result.seconds)}")
-    good = result.good and not (fail_on_unsupported and result.tally.counts[Outcome.UNSUPPORTED])
+    good = (
+        result.good and not (hashes and hashes.wrong) and not (fail_on_unsupported and result.tally.counts[Outcome.UNSUPPORTED])
+    )
     sys.exit(EXIT_INTERRUPTED if result.interrupted else 0 if good else EXIT_NOT_ALL_GOOD)
+
+
+def _check_hashes(source: Capture | StateObjectSource) -> HashCheck:
+    from shaderkiln.databases.fossilize import HashCheck
+    from shaderkiln.sources.capture import Capture
+
+    if not isinstance(source, Capture):
+        raise click.UsageError(f"{source.path} is no capture: --check-hashes is for .foz")
+    return HashCheck(source.archive).run()

@@ -262,7 +262,7 @@ class PrivateApt:
                     "unpack a driver build yourself and add it with its folder (--from DIR), or use the drivers of the system"
                 )
         self._folder = folder
-        for name in ("lists/partial", "cache/archives/partial", "log"):
+        for name in ("lists/partial", "cache/archives/partial", "none/partial", "log"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         self.architecture = _run_tool(["dpkg", "--print-architecture"], "asking dpkg for the architecture").strip()
         (folder / "status").write_text("".join(_INSTALLED.format(name, self.architecture) for name in installed))
@@ -294,7 +294,9 @@ class PrivateApt:
 
         Raises FetchError, also where one of the ``required`` is not among them.
         """
-        arguments = ["install", "--print-uris", "-o", "Acquire::ForceHash=SHA256", "-qq", "-t", suite, *packages]
+        # apt does not name what is downloaded already, so it looks where nothing is.
+        options = ("-o", "Acquire::ForceHash=SHA256", "-o", f"Dir::Cache::archives={self._folder / 'none'}")
+        arguments = ["install", "--print-uris", *options, "-qq", "-t", suite, *packages]
         files = parse_print_uris(self._apt_get(arguments, f"resolving {' '.join(packages)}"))
         for name in required:
             if not any(file.name == name for file in files):
