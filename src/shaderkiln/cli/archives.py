@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from shaderkiln.cli.arguments import PATH, check_hashes_option, refuse_existing, replace_option, require_file
 from shaderkiln.cli.exit_codes import EXIT_NOT_ALL_GOOD
-from shaderkiln.cli.output import PATH, check_hashes_option, echo, json_option, require_file, size_text, write_json
-from shaderkiln.errors import AlreadyExistsError, InvalidArgumentError
+from shaderkiln.cli.output import Output, echo, output_option, size_text
+from shaderkiln.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from shaderkiln.databases.fossilize import Ledger
-
-
-replace_option = click.option("--replace", is_flag=True, help="Replace a file that is there already.")
 
 
 @click.command("merge")
@@ -24,8 +22,8 @@ replace_option = click.option("--replace", is_flag=True, help="Replace a file th
 @click.option("-o", "--output", required=True, type=PATH, help="The new capture.")
 @replace_option
 @check_hashes_option
-@json_option
-def merge_command(captures: tuple[Path, ...], output: Path, replace: bool, check_hashes: bool, as_json: bool) -> None:
+@output_option
+def merge_command(captures: tuple[Path, ...], output: Path, replace: bool, check_hashes: bool, out: Output) -> None:
     """Merge captures into a new one. Every checksum is verified; damaged entries are left out and named.
 
     --check-hashes also leaves out entries that are not what their names say.
@@ -41,7 +39,7 @@ def merge_command(captures: tuple[Path, ...], output: Path, replace: bool, check
     from shaderkiln.databases.fossilize import merge
 
     _check(captures, output, replace=replace)
-    _show(merge(captures, output, check_hashes=check_hashes), output, as_json, check_hashes)
+    _show(merge(captures, output, check_hashes=check_hashes), output, out, check_hashes)
 
 
 @click.command("salvage")
@@ -49,8 +47,8 @@ def merge_command(captures: tuple[Path, ...], output: Path, replace: bool, check
 @click.option("-o", "--output", required=True, type=PATH, help="The new capture.")
 @replace_option
 @check_hashes_option
-@json_option
-def salvage_command(capture: Path, output: Path, replace: bool, check_hashes: bool, as_json: bool) -> None:
+@output_option
+def salvage_command(capture: Path, output: Path, replace: bool, check_hashes: bool, out: Output) -> None:
     """Write every good entry of a damaged capture to a new one and list the rest.
 
     --check-hashes also leaves out entries that are not what their names say.
@@ -65,7 +63,7 @@ def salvage_command(capture: Path, output: Path, replace: bool, check_hashes: bo
     from shaderkiln.databases.fossilize import salvage
 
     _check((capture,), output, replace=replace)
-    _show(salvage(capture, output, check_hashes=check_hashes), output, as_json, check_hashes)
+    _show(salvage(capture, output, check_hashes=check_hashes), output, out, check_hashes)
 
 
 def _check(captures: tuple[Path, ...], output: Path, *, replace: bool) -> None:
@@ -73,26 +71,22 @@ def _check(captures: tuple[Path, ...], output: Path, *, replace: bool) -> None:
         require_file(capture)
         if output.exists() and capture.samefile(output):
             raise InvalidArgumentError(f"{output} is also an input; give another name")
-    if output.exists() and not replace:
-        raise AlreadyExistsError(f"{output} is there already; give another name, or --replace")
+    refuse_existing(output, replace)
 
 
-def _show(ledger: Ledger, output: Path, as_json: bool, check_hashes: bool) -> None:
+def _show(ledger: Ledger, output: Path, out: Output, check_hashes: bool) -> None:
     from shaderkiln import api
     from shaderkiln.cli.show import applications_record
 
     for item in ledger.inputs:
-        if as_json:
-            record = {
-                "type": "ledger", "input": str(item.path), "entries": item.entries, "kept": item.kept,
-                "duplicates": item.duplicates, "conflicting": item.conflicting, "dropped": item.dropped,
-                "damage": [str(damage) for damage in item.damage],
-                "conflicts": [f"{conflict.tag.name} {conflict.hash:016x}" for conflict in item.conflicts],
-            }  # fmt: skip
-            if check_hashes:
-                record["hashes_not_checked"] = item.not_checked
-            write_json(record)
-            continue
+        record = {
+            "type": "ledger", "input": str(item.path), "entries": item.entries, "kept": item.kept,
+            "duplicates": item.duplicates, "conflicting": item.conflicting, "dropped": item.dropped,
+            "damage": [str(damage) for damage in item.damage],
+            "conflicts": [f"{conflict.tag.name} {conflict.hash:016x}" for conflict in item.conflicts],
+        }  # fmt: skip
+        if check_hashes:
+            record["hashes_not_checked"] = item.not_checked
         text = f"{item.path}: {item.entries} entries: {item.kept} kept, {item.duplicates} duplicate"
         if item.conflicting:
             text += f", {item.conflicting} conflicting"
@@ -100,23 +94,18 @@ def _show(ledger: Ledger, output: Path, as_json: bool, check_hashes: bool) -> No
             text += f", {item.dropped} dropped"
         if item.not_checked:
             text += f", {item.not_checked} with a hash that cannot be checked"
-        echo(text)
-        for damage in item.damage:
-            echo(f"{item.path}: dropped: {damage}")
-        for conflict in item.conflicts:
-            echo(
-                f"{item.path}: left out {conflict.tag.name.lower()} {conflict.hash:016x}: differs from that of {conflict.kept_from}"
-            )
+        lines = [f"{item.path}: dropped: {damage}" for damage in item.damage] + [
+            f"{item.path}: left out {conflict.tag.name.lower()} {conflict.hash:016x}: differs from that of {conflict.kept_from}"
+            for conflict in item.conflicts
+        ]
+        out.record(record, text, *lines)
     with api.open_capture(output) as capture:
         is_mixed, applications = capture.mixes_features, applications_record(capture)
-    if as_json:
-        record = {
-            "type": "summary", "output": str(output), "entries": ledger.kept, "bytes": ledger.bytes_written,
-            "applications": applications, "mixed_features": is_mixed,
-        }  # fmt: skip
-        write_json(record)
-    else:
-        echo(f"{output}: {ledger.kept} entries, {size_text(ledger.bytes_written)}")
+    record = {
+        "type": "summary", "output": str(output), "entries": ledger.kept, "bytes": ledger.bytes_written,
+        "applications": applications, "mixed_features": is_mixed,
+    }  # fmt: skip
+    out.record(record, f"{output}: {ledger.kept} entries, {size_text(ledger.bytes_written)}")
     if is_mixed:
         echo(
             f"kiln: warning: {output}: its applications had different robustness features, which change object code: compile each"

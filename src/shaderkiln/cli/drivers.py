@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shaderkiln.cli.output import SuggestingGroup, echo, json_option, print_table, write_json
+from shaderkiln.cli.arguments import SuggestingGroup
+from shaderkiln.cli.output import Output, Table, echo, output_option
 from shaderkiln.drivers.packages import DriverPackages
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def drivers_group() -> None:
 )
 @click.option("--refresh", is_flag=True, help="Fetch it again if the suite has another version now.")
 @click.option("--mirror", help="URI of a Debian mirror; default: the machine's own.")
-@json_option
-def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str | None, as_json: bool) -> None:
+@output_option
+def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str | None, out: Output) -> None:
     """Fetch a package (mesa-backports, mesa-stable; vkd3d-shader, the translator of Direct3D 12 shaders) with the system's package
     tools, without installing it.
 
@@ -47,7 +48,7 @@ def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str 
     Example:
       kiln drivers add mesa-backports
     """
-    live = sys.stderr.isatty() and not as_json
+    live = sys.stderr.isatty() and out.for_people
     last = ""
 
     def progress(step: str, fraction: float | None) -> None:
@@ -56,7 +57,7 @@ def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str 
             share = f" {fraction:.0%}" if fraction is not None else ""
             sys.stderr.write(f"\r\x1b[K{name}: {step}{share}")
             sys.stderr.flush()
-        elif step != last and not as_json:
+        elif step != last and out.for_people:
             echo(f"{name}: {step}", err=True)
         last = step
 
@@ -74,15 +75,12 @@ def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str 
         sys.stderr.write("\r\x1b[K")
     if notice:
         echo(f"{name}: {notice}", err=True)
-    if as_json:
-        write_json(record)
-    else:
-        echo(text)
+    out.record(record, text)
 
 
 @drivers_group.command("list")
-@json_option
-def list_command(as_json: bool) -> None:
+@output_option
+def list_command(out: Output) -> None:
     """List the driver packages; ``system`` stands for the drivers that are installed on this machine.
 
     \b
@@ -93,12 +91,8 @@ def list_command(as_json: bool) -> None:
 
     packages = DriverPackages().list()
     translators = [t for name in TranslatorPackages().names() if (t := TranslatorPackages().get(name)).manifest]
-    if as_json:
-        for package in packages:
-            write_json(_record(package))
-        for translator in translators:
-            write_json(_translator_record(translator))
-        return
+    for record in (*map(_record, packages), *map(_translator_record, translators)):
+        out.record(record)
     rows = [
         [
             p.name,
@@ -110,13 +104,13 @@ def list_command(as_json: bool) -> None:
         for p in packages
     ]
     rows += [[TRANSLATOR, t.version, t.manifest.suite if t.manifest else "-", "translator", str(t.root)] for t in translators]
-    print_table("", ["package", "version", "suite", "drivers", "folder"], rows)
+    out.people(Table("", ["package", "version", "suite", "drivers", "folder"], rows))
 
 
 @drivers_group.command("remove")
 @click.argument("name")
-@json_option
-def remove_command(name: str, as_json: bool) -> None:
+@output_option
+def remove_command(name: str, out: Output) -> None:
     """Remove a driver package.
 
     \b
@@ -129,10 +123,7 @@ def remove_command(name: str, as_json: bool) -> None:
         TranslatorPackages().remove()
     else:
         DriverPackages().remove(name)
-    if as_json:
-        write_json({"type": "removed", "name": name})
-    else:
-        echo(f"{name}: removed")
+    out.record({"type": "removed", "name": name}, f"{name}: removed")
 
 
 def _short(icd: str) -> str:

@@ -9,23 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from shaderkiln import api
+from shaderkiln.cli.arguments import PATH, check_hashes_option, require_psdb
 from shaderkiln.cli.compile import application_option, job_options, verdict_options
 from shaderkiln.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_ALL_GOOD
 from shaderkiln.cli.jobs import VerdictWriter, end_text
-from shaderkiln.cli.output import (
-    PATH,
-    ProgressLine,
-    check_hashes_option,
-    echo,
-    hashes_record,
-    hashes_text,
-    json_option,
-    require_psdb,
-    stop_on_interrupt,
-    time_text,
-    warn_of_damage,
-    write_json,
-)
+from shaderkiln.cli.output import Output, output_option, time_text
+from shaderkiln.cli.progress_line import ProgressLine, stop_on_interrupt
+from shaderkiln.cli.reports import hashes_record, hashes_text, warn_of_damage
 from shaderkiln.jobs.verdicts import Outcome
 from shaderkiln.jobs.verify import VerifyJob
 from shaderkiln.workers.pool import Limits
@@ -45,7 +35,7 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="The PSDB was compiled with --strict: what that kept out is no miss.")
 @check_hashes_option
 @verdict_options
-@json_option
+@output_option
 def verify_command(
     psdb: Path,
     capture: Path,
@@ -61,7 +51,7 @@ def verify_command(
     report: Path | None,
     verbose: bool,
     fail_on_unsupported: bool,
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Create every pipeline of CAPTURE (.foz or .sodb) on the driver from PSDB, with compiling forbidden.
 
@@ -77,11 +67,11 @@ def verify_command(
     with (
         api.open_psdb(psdb) as database,
         api.open_source(capture, application=chosen) as source,
-        VerdictWriter(report, as_json=as_json, verbose=verbose) as writer,
+        VerdictWriter(report, out, verbose=verbose) as writer,
     ):
         warn_of_damage(capture, source.damage)
         hashes = _check_hashes(source) if check_hashes else None
-        line = ProgressLine(f"{family or database.identity.family} verify", enabled=not as_json)
+        line = ProgressLine(f"{family or database.identity.family} verify", enabled=out.for_people)
         with stop_on_interrupt() as stoppable:
 
             def started(job: VerifyJob) -> None:
@@ -95,29 +85,20 @@ def verify_command(
         line.clear()
         writer.end()
         is_good = result.good and not (hashes and hashes.wrong)
-        if as_json:
-            for damage in result.damage:
-                write_json({"type": "damage", "family": writer.family, "text": str(damage)})
-            record = {
-                "type": "summary", "family": writer.family, "psdb": str(psdb), "pipelines": result.tally.total,
-                "counts": {str(o): n for o, n in result.tally.counts.items()}, "good": is_good,
-                "interrupted": result.interrupted, "not_reached": result.total - result.tally.total,
-                "damage": result.source_damage, "driver_seconds": result.tally.seconds, "seconds": result.seconds,
-            }  # fmt: skip
-            if hashes:
-                record |= hashes_record(hashes)
-            write_json(record)
-        else:
-            for damage in result.damage:
-                echo(f"{writer.family}: damaged: {damage}")
-            if hashes:
-                for wrong in hashes.wrong:
-                    echo(f"{capture}: damaged: {wrong}")
-                echo(f"{capture}: hashes: {hashes_text(hashes)}")
-            echo(f"{writer.family}: {end_text(result)} in {time_text(result.seconds)}")
-    good = (
-        result.good and not (hashes and hashes.wrong) and not (fail_on_unsupported and result.tally.counts[Outcome.UNSUPPORTED])
-    )
+        for damage in result.damage:
+            out.record({"type": "damage", "family": writer.family, "text": str(damage)}, f"{writer.family}: damaged: {damage}")
+        record = {
+            "type": "summary", "family": writer.family, "psdb": str(psdb), "pipelines": result.tally.total,
+            "counts": {str(o): n for o, n in result.tally.counts.items()}, "good": is_good,
+            "interrupted": result.interrupted, "not_reached": result.total - result.tally.total,
+            "damage": result.source_damage, "driver_seconds": result.tally.seconds, "seconds": result.seconds,
+        }  # fmt: skip
+        lines = []
+        if hashes:
+            record |= hashes_record(hashes)
+            lines = [*(f"{capture}: damaged: {wrong}" for wrong in hashes.wrong), f"{capture}: hashes: {hashes_text(hashes)}"]
+        out.record(record, *lines, f"{writer.family}: {end_text(result)} in {time_text(result.seconds)}")
+    good = is_good and not (fail_on_unsupported and result.tally.counts[Outcome.UNSUPPORTED])
     sys.exit(EXIT_INTERRUPTED if result.interrupted else 0 if good else EXIT_NOT_ALL_GOOD)
 
 
