@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shaderkiln.cli.arguments import PATH, check_hashes_option, refuse_existing, replace_option, require_file
+from shaderkiln.cli.arguments import (
+    PATH,
+    check_hashes_option,
+    replace_option,
+    require_inputs,
+)
 from shaderkiln.cli.exit_codes import EXIT_NOT_ALL_GOOD
 from shaderkiln.cli.output import Output, echo, output_option, size_text
-from shaderkiln.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from shaderkiln.databases.fossilize import Ledger
@@ -38,7 +42,7 @@ def merge_command(captures: tuple[Path, ...], output: Path, replace: bool, check
     """
     from shaderkiln.databases.fossilize import merge
 
-    _check(captures, output, replace=replace)
+    require_inputs(captures, output, replace)
     _show(merge(captures, output, check_hashes=check_hashes), output, out, check_hashes)
 
 
@@ -62,16 +66,8 @@ def salvage_command(capture: Path, output: Path, replace: bool, check_hashes: bo
     """
     from shaderkiln.databases.fossilize import salvage
 
-    _check((capture,), output, replace=replace)
+    require_inputs((capture,), output, replace)
     _show(salvage(capture, output, check_hashes=check_hashes), output, out, check_hashes)
-
-
-def _check(captures: tuple[Path, ...], output: Path, *, replace: bool) -> None:
-    for capture in captures:
-        require_file(capture)
-        if output.exists() and capture.samefile(output):
-            raise InvalidArgumentError(f"{output} is also an input; give another name")
-    refuse_existing(output, replace)
 
 
 def _show(ledger: Ledger, output: Path, out: Output, check_hashes: bool) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from shaderkiln.errors import AlreadyExistsError, DamagedInputError, NotFoundError, UnreadableError
+from shaderkiln.errors import AlreadyExistsError, DamagedInputError, InvalidArgumentError, NotFoundError, UnreadableError
 from shaderkiln.suggestions import close_to
 
 PATH = click.Path(path_type=Path, readable=False)
@@ -46,6 +46,15 @@ def require_psdb(path: Path, order: str) -> None:
         raise DamagedInputError(f"{path}: that is a capture; the order is {order}")
     if is_state_object_database(path):
         raise DamagedInputError(f"{path}: that is a state object database; the order is {order}")
+
+
+def require_inputs(inputs: tuple[Path, ...], output: Path, replace: bool) -> None:
+    """Raises as ``require_file`` and ``refuse_existing`` do, and InvalidArgumentError where the output is an input too."""
+    for path in inputs:
+        require_file(path)
+        if output.exists() and path.samefile(output):
+            raise InvalidArgumentError(f"{output} is also an input; give another name")
+    refuse_existing(output, replace)
 
 
 def refuse_existing(output: Path, replace: bool) -> None:

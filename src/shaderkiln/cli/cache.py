@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shaderkiln.cli.arguments import PATH, SuggestingGroup, refuse_existing, replace_option, require_file, require_psdb
+from shaderkiln.cli.arguments import (
+    PATH,
+    SuggestingGroup,
+    refuse_existing,
+    replace_option,
+    require_file,
+    require_inputs,
+    require_psdb,
+)
 from shaderkiln.cli.exit_codes import EXIT_NOT_ALL_GOOD
 from shaderkiln.cli.output import Output, output_option, size_text
-from shaderkiln.errors import InvalidArgumentError, UnreadableError
+from shaderkiln.errors import UnreadableError
 
 if TYPE_CHECKING:
     from shaderkiln.databases.cache_file import Examination, Merged
@@ -75,11 +83,7 @@ def merge_command(files: tuple[Path, ...], output: Path, salvage: bool, replace:
     """
     from shaderkiln.databases.cache_file import merge
 
-    for path in files:
-        require_file(path)
-        if output.exists() and path.samefile(output):
-            raise InvalidArgumentError(f"{output} is also an input; give another name")
-    refuse_existing(output, replace)
+    require_inputs(files, output, replace)
     merged = merge(((str(path), _read(path)) for path in files), salvage=salvage)
     _write(output, merged.data)
     _show_ledger(merged, out)

@@ -214,21 +214,8 @@ def compile_command(
         "engine_name": engine_name, "engine_version": engine_version,
     }  # fmt: skip
     question = [
-        str(part)
-        for part in (
-            capture.absolute(),
-            plugin,
-            package,
-            abi,
-            strict,
-            statistics,
-            caches,
-            verbose,
-            *changes.values(),
-            pipeline_states,
-            state_objects,
-            repr(chosen),
-        )
+        *map(str, (capture.absolute(), plugin, package, abi, strict, statistics, caches, verbose, *changes.values())),
+        *map(str, (pipeline_states, state_objects, repr(chosen))),
     ]
     quick = out.for_people and not (report or only or keys or retry_poisoned or replace)
     if quick and (code := show_unchanged(question, capture, families, output, fail_on_unsupported)) is not None:

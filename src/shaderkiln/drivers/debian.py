@@ -279,15 +279,11 @@ class PrivateApt:
 
     def has(self, package: str) -> bool:
         """Whether the lists have that package."""
-        result = subprocess.run(
-            ["apt-cache", *self._options(), "show", "--no-all-versions", "--", package],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=_tool_environment(),
-            check=False,
-        )
-        return result.returncode == 0
+        try:
+            _run_tool(["apt-cache", *self._options(), "show", "--no-all-versions", "--", package], "asking for a package")
+        except FetchError:
+            return False
+        return True
 
     def closure(self, suite: str, packages: Sequence[str], required: Sequence[str] = ()) -> tuple[DebFile, ...]:
         """The packages and all that they depend on, beyond the installed ones, without the NOT_UNPACKED ones.

@@ -136,10 +136,9 @@ class TranslatorPackages:
         try:
             return self.get(NAME)
         except NotFoundError:
-            library = system_library()
-            if not library:
+            if not system_library():
                 raise
-            return TranslatorPackage(SYSTEM, library)
+            return self.get(SYSTEM)
 
     def add(self, *, refresh: bool = False, mirror: str | None = None, progress: Progress | None = None) -> TranslatorPackage:
         """Fetches the package from the machine's own mirror (suite ``forky``), or, where that suite cannot be had, the library of
