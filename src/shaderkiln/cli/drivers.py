@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shaderkiln.cli.arguments import SuggestingGroup
 from shaderkiln.cli.output import Output, Table, echo, output_option
-from shaderkiln.drivers.packages import DriverPackages
+from shaderkiln.drivers.packages import DriverPackage, DriverPackages
 
 if TYPE_CHECKING:
     from shaderkiln.shaders.package import TranslatorPackage
@@ -65,11 +65,11 @@ def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str 
         from shaderkiln.shaders.package import TranslatorPackages
 
         translator = TranslatorPackages().add(refresh=refresh, mirror=mirror, progress=progress)
-        record, text = _translator_record(translator), f"{name}: {translator.version} in {translator.root}"
+        record, text = _record("translator", translator), f"{name}: {translator.version} in {translator.root}"
         notice = translator.notice
     else:
         package = DriverPackages().add(name, from_folder=from_folder, refresh=refresh, mirror=mirror, progress=progress)
-        record, text = _record(package), f"{package.name}: {package.version or 'a build of your own'} in {package.root}"
+        record, text = _driver_record(package), f"{package.name}: {package.version or 'a build of your own'} in {package.root}"
         notice = ""
     if live:
         sys.stderr.write("\r\x1b[K")
@@ -89,21 +89,15 @@ def list_command(out: Output) -> None:
     """
     from shaderkiln.shaders.package import TranslatorPackages
 
-    packages = DriverPackages().list()
-    translators = [t for name in TranslatorPackages().names() if (t := TranslatorPackages().get(name)).manifest]
-    for record in (*map(_record, packages), *map(_translator_record, translators)):
-        out.record(record)
-    rows = [
-        [
-            p.name,
-            p.version or "-",
-            p.manifest.suite if p.manifest else "-",
-            " ".join(_short(icd) for icd in p.icds) or "none",
-            str(p.root),
-        ]
-        for p in packages
-    ]
-    rows += [[TRANSLATOR, t.version, t.manifest.suite if t.manifest else "-", "translator", str(t.root)] for t in translators]
+    rows = []
+    for package in DriverPackages().list():
+        out.record(_driver_record(package))
+        rows.append(_row(package, " ".join(_short(icd) for icd in package.icds) or "none"))
+    store = TranslatorPackages()
+    for translator in map(store.get, store.names()):
+        if translator.manifest:
+            out.record(_record("translator", translator))
+            rows.append(_row(translator, "translator"))
     out.people(Table("", ["package", "version", "suite", "drivers", "folder"], rows))
 
 
@@ -130,18 +124,15 @@ def _short(icd: str) -> str:
     return Path(icd).name.removeprefix("lib").removeprefix("vulkan_").removesuffix(".so")
 
 
-def _translator_record(translator: TranslatorPackage) -> dict[str, object]:
-    return {
-        "type": "translator", "name": TRANSLATOR, "version": translator.version, "folder": str(translator.root),
-        "suite": translator.manifest.suite if translator.manifest else "",
-    }  # fmt: skip
+def _row(package: DriverPackage | TranslatorPackage, drivers: str) -> list[str]:
+    suite = package.manifest.suite if package.manifest else "-"
+    return [package.name, package.version or "-", suite, drivers, str(package.root)]
 
 
-def _record(package: object) -> dict[str, object]:
-    from shaderkiln.drivers.packages import DriverPackage
+def _driver_record(package: DriverPackage) -> dict[str, Any]:
+    return _record("driver", package) | {"drivers": package.icds, "shims": package.shims}
 
-    assert isinstance(package, DriverPackage)
-    return {
-        "type": "driver", "name": package.name, "version": package.version, "folder": str(package.root),
-        "suite": package.manifest.suite if package.manifest else "", "drivers": package.icds, "shims": package.shims,
-    }  # fmt: skip
+
+def _record(kind: str, package: DriverPackage | TranslatorPackage) -> dict[str, Any]:
+    suite = package.manifest.suite if package.manifest else ""
+    return {"type": kind, "name": package.name, "version": package.version, "folder": str(package.root), "suite": suite}

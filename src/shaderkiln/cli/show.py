@@ -119,10 +119,8 @@ def show_capture(capture: Capture, *, pipelines: bool, check_hashes: bool, out: 
     }  # fmt: skip
     if hashes:
         record |= hashes_record(hashes)
-    shown: list[Shown] = []
-    shown.append(
-        f"{capture.archive.path}: Fossilize archive, {size_text(capture.archive.path.stat().st_size)}, {len(archive)} entries"
-    )
+    size = size_text(capture.archive.path.stat().st_size)
+    shown: list[Shown] = [f"{capture.archive.path}: Fossilize archive, {size}, {len(archive)} entries"]
     several = capture.applications if len(capture.applications) > 1 else ()
     if not several:
         shown.append(f"application  {identity.name or '(no name)'}, engine {identity.engine_name or '(no name)'}")
@@ -147,9 +145,8 @@ def show_capture(capture: Capture, *, pipelines: bool, check_hashes: bool, out: 
     if pipelines:
         table = [[row["pipeline"], row["kind"], ", ".join(row["needs"]) or "-"] for row in rows]
         shown.append(Table("", ["pipeline", "kind", "needs"], table))
-    for text in [*damage, *damaged, *(hashes.wrong if hashes else ())]:
-        shown.append(f"damaged: {text}")
-    out.record(record, *shown)
+    bad = [*damage, *damaged, *(hashes.wrong if hashes else ())]
+    out.record(record, *shown, *(f"damaged: {text}" for text in bad))
     return is_whole
 
 
@@ -200,14 +197,13 @@ def show_psdb(database: Psdb, *, pipelines: bool, values: bool, out: Output) -> 
             {"pipeline": p.name, "kind": p.kind, "outcome": str(p.outcome), "signal": signal_name(p.signal)} for p in poison
         ],
     }  # fmt: skip
-    shown: list[Shown] = []
-    shown.append(f"{database.path}: PSDB, format 1, {size_text(statistics.file_bytes)}")
-    shown.append(f"family       {identity.family} (vendor {identity.vendor_id:#06x}, device {identity.device_id:#06x})")
-    shown.append(f"driver       {identity.driver_name}, {identity.driver_build}")
-    shown.append(
-        f"ABI          {format_version(identity.abi_version)}, {identity.object_code_form}, {identity.pointer_bits} bits"
-    )
-    shown.append(f"cache UUID   {identity.cache_uuid.hex()}")
+    shown: list[Shown] = [
+        f"{database.path}: PSDB, format 1, {size_text(statistics.file_bytes)}",
+        f"family       {identity.family} (vendor {identity.vendor_id:#06x}, device {identity.device_id:#06x})",
+        f"driver       {identity.driver_name}, {identity.driver_build}",
+        f"ABI          {format_version(identity.abi_version)}, {identity.object_code_form}, {identity.pointer_bits} bits",
+        f"cache UUID   {identity.cache_uuid.hex()}",
+    ]
     if identity.global_key:
         shown.append(f"global key   {identity.global_key.hex()}")
     shown.append(f"robustness   {', '.join(f.rsplit('.', 1)[-1] for f in identity.features) or 'none'}")
