@@ -151,6 +151,8 @@ class _Merger:
         # For each tag: hash -> number of the input << 48 | offset of the entry that was kept.
         self._seen: list[dict[int, int]] = [{} for _ in range(max(Tag) + 1)]
         self._open: dict[int, int] = {}
+        self._archive: FossilizeArchive | None = None
+        """The input whose hashes are checked, for looking up what its entries refer to."""
 
     def __enter__(self) -> _Merger:
         return self
@@ -159,6 +161,8 @@ class _Merger:
         for descriptor in self._open.values():
             os.close(descriptor)
         self._open.clear()
+        if self._archive:
+            self._archive.close()
 
     def add(self, number: int, progress: Callable[[int], None] | None) -> None:
         """Copy the good entries of one input that are not there yet."""
@@ -169,8 +173,10 @@ class _Merger:
         scanner = Scanner(source, size, verify=True, inflate=self.inflate)
         wrong: list[Damage] = []
         wrong_count = 0
-        archive = FossilizeArchive.open(self.paths[number], index=False) if self.check_hashes else None
-        check = HashCheck(archive) if archive else None
+        check = None
+        if self.check_hashes:
+            self._archive = FossilizeArchive.open(self.paths[number], index=False)
+            check = HashCheck(self._archive)
         seen, place = self._seen, number << _OFFSET_BITS
         for batch in scanner.batches():
             place_of_base = place + batch.base
@@ -204,8 +210,8 @@ class _Merger:
                 self.new.sync_behind()
             if progress:
                 progress(self.done + scanner.position)
-        if archive and check:
-            archive.close()
+        if check and self._archive:
+            self._archive.close()
             ledger.not_checked = sum(check.not_checked.values())
         ledger.kept = ledger.entries - ledger.duplicates - ledger.conflicting - wrong_count
         ledger.dropped = scanner.damage_count + wrong_count
