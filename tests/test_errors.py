@@ -58,7 +58,7 @@ EXIT_CODES = {
     3: {
         "AdapterNotFoundError", "AllocationError", "CacheCorruptError", "CacheRejectedError", "DamagedCacheError",
         "DamagedInputError", "DamagedValueError", "DriverVersionMismatchError", "IdentityMismatchError", "InvalidCallError",
-        "MoreDataError", "NotCurrentlyAvailableError", "NotFoundError", "OtherDeviceError", "ShaderkilnError",
+        "EmptyFileError", "MoreDataError", "NotCurrentlyAvailableError", "NotFoundError", "OtherDeviceError", "ShaderkilnError",
         "StateObjectDatabaseBusyError", "UnknownStructureError", "UnreadableError", "UnsupportedError", "UnsupportedPipelineError",
     },
     4: {

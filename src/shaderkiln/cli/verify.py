@@ -22,8 +22,7 @@ from shaderkiln.workers.pool import Limits
 
 if TYPE_CHECKING:
     from shaderkiln.databases.fossilize import HashCheck
-    from shaderkiln.sources.capture import Capture
-    from shaderkiln.sources.state_objects import StateObjectSource
+    from shaderkiln.sources.source import Source
 
 
 @click.command("verify")
@@ -102,7 +101,7 @@ def verify_command(
     sys.exit(EXIT_INTERRUPTED if result.interrupted else 0 if good else EXIT_NOT_ALL_GOOD)
 
 
-def _check_hashes(source: Capture | StateObjectSource) -> HashCheck:
+def _check_hashes(source: Source) -> HashCheck:
     from shaderkiln.databases.fossilize import HashCheck
     from shaderkiln.sources.capture import Capture
 
