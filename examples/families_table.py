@@ -17,7 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import shaderkiln
-from shaderkiln.cli.output import ProgressLine, exit_code_of, show_error, warn_of_damage
+from shaderkiln.cli.exit_codes import exit_code_of
+from shaderkiln.cli.output import HumanOutput
+from shaderkiln.cli.progress_line import ProgressLine
+from shaderkiln.cli.reports import show_error, warn_of_damage
 from shaderkiln.compilers.plugin import open_family
 from shaderkiln.descriptions.pipeline import Application
 from shaderkiln.errors import NotFoundError, ShaderkilnError
@@ -121,10 +124,10 @@ if __name__ == "__main__":
     try:
         code = main()
     except ShaderkilnError as error:
-        show_error(error, as_json=False)
+        show_error(error, HumanOutput())
         code = exit_code_of(error)
     except OSError as error:
-        show_error(ShaderkilnError(str(error)), as_json=False)
+        show_error(ShaderkilnError(str(error)), HumanOutput())
         code = 3
     except KeyboardInterrupt:
         print("interrupted; what was done is kept", file=sys.stderr)

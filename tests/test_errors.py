@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 import pytest
 
+import shaderkiln
 from shaderkiln import errors
-from shaderkiln.cli.output import exit_code_of
+from shaderkiln.cli.exit_codes import exit_code_of
 from shaderkiln.compilers.plugin import FamilyNotFoundError, PluginError
 from shaderkiln.databases.psdb import DamagedValueError, DatabaseBusyError, DatabaseWriteError
 from shaderkiln.drivers.debian import FetchError
-from shaderkiln.drivers.packages import DriverPackageError
+from shaderkiln.drivers.package_store import DriverPackageError
 from shaderkiln.errors import ShaderkilnError
 from shaderkiln.keys import ValueKey, ValueType
 
@@ -47,3 +51,36 @@ def test_a_code_of_its_own_replaces_that_of_the_class() -> None:
     error = errors.DriverError("it failed", code="VK_ERROR_DEVICE_LOST")
     assert (error.code, str(error)) == ("VK_ERROR_DEVICE_LOST", "it failed")
     assert errors.DriverError("it failed", code="").code == "VK_ERROR_UNKNOWN"
+
+
+EXIT_CODES = {
+    2: {"InvalidArgumentError"},
+    3: {
+        "AdapterNotFoundError", "AllocationError", "CacheCorruptError", "CacheRejectedError", "DamagedCacheError",
+        "DamagedInputError", "DamagedValueError", "DriverVersionMismatchError", "IdentityMismatchError", "InvalidCallError",
+        "EmptyFileError", "MoreDataError", "NotCurrentlyAvailableError", "NotFoundError", "OtherDeviceError", "ShaderkilnError",
+        "StateObjectDatabaseBusyError", "UnknownStructureError", "UnreadableError", "UnsupportedError", "UnsupportedPipelineError",
+    },
+    4: {
+        "DriverCrashError", "DriverError", "DriverPackageError", "ExpiredListError", "FamilyNotFoundError", "FetchError",
+        "PluginError", "ProcessEndedError",
+    },
+    5: {
+        "AccessDeniedError", "AlreadyExistsError", "CacheFullError", "DatabaseBusyError", "DatabaseWriteError", "DriverFolderError",
+        "RegistryBusyError", "_NeedsRecoveryError",
+    },
+}  # fmt: skip
+
+
+def test_every_error_of_the_package_has_the_exit_code_that_is_stated_for_it() -> None:
+    for module in pkgutil.walk_packages(shaderkiln.__path__, "shaderkiln."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    found: dict[int, set[str]] = {}
+    left: list[type[ShaderkilnError]] = [ShaderkilnError]
+    while left:
+        cls = left.pop()
+        left += cls.__subclasses__()
+        if cls.__module__.startswith("shaderkiln."):
+            found.setdefault(exit_code_of(cls.__new__(cls)), set()).add(cls.__name__)
+    assert found == EXIT_CODES

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import ClassVar
+
+
+class Trouble(Enum):
+    """Where the trouble is that an error tells of; a command's exit code says it."""
+
+    USAGE = auto()
+    """What was asked for makes no sense."""
+    INPUT = auto()
+    """An input, or anything else that none of the others is."""
+    DRIVER = auto()
+    """No driver or compiler, or it cannot be used."""
+    OUTPUT = auto()
+    """The output cannot be written."""
 
 
 class ShaderkilnError(Exception):
@@ -12,6 +26,7 @@ class ShaderkilnError(Exception):
     """
 
     default_code: ClassVar[str] = "E_FAIL"
+    trouble: ClassVar[Trouble] = Trouble.INPUT
 
     def __init__(self, message: str, *, code: str | None = None) -> None:
         super().__init__(message)
@@ -22,6 +37,7 @@ class InvalidArgumentError(ShaderkilnError):
     """An argument is not allowed here (``E_INVALIDARG``)."""
 
     default_code = "E_INVALIDARG"
+    trouble = Trouble.USAGE
 
 
 class InvalidCallError(ShaderkilnError):
@@ -40,22 +56,27 @@ class AlreadyExistsError(ShaderkilnError):
     """A value of that type is already stored under that key (``DXGI_ERROR_ALREADY_EXISTS``)."""
 
     default_code = "DXGI_ERROR_ALREADY_EXISTS"
+    trouble = Trouble.OUTPUT
 
 
 class AccessDeniedError(ShaderkilnError):
     """A store into something opened read-only (``E_ACCESSDENIED``)."""
 
     default_code = "E_ACCESSDENIED"
+    trouble = Trouble.OUTPUT
 
 
 class UnreadableError(AccessDeniedError):
     """An input file may not be read (``E_ACCESSDENIED``)."""
+
+    trouble = Trouble.INPUT
 
 
 class CacheFullError(ShaderkilnError):
     """The store would exceed the maximum size (``DXGI_ERROR_CACHE_FULL``)."""
 
     default_code = "DXGI_ERROR_CACHE_FULL"
+    trouble = Trouble.OUTPUT
 
 
 class CacheCorruptError(ShaderkilnError):
@@ -110,3 +131,4 @@ class DriverError(ShaderkilnError):
     """A driver, or the process that holds it, failed; ``code`` is the VkResult name where there is one."""
 
     default_code = "VK_ERROR_UNKNOWN"
+    trouble = Trouble.DRIVER

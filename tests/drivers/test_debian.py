@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shaderkiln.drivers import debian
-from shaderkiln.drivers.debian import AptSource, DebFile, FetchError
+from shaderkiln.drivers.debian import AptSource, DebFile, ExpiredListError, FetchError
 
 KEY = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n.\nmQENBF\n-----END PGP PUBLIC KEY BLOCK-----"
 
@@ -336,8 +336,24 @@ def test_a_driver_and_its_libraries_are_fetched_and_unpacked(mirror: Path, tmp_p
     assert again[0].read_bytes() == (mirror / "libfake1_2.5-1_all.deb").read_bytes()
     assert again[1].read_bytes() == (mirror / "mesa-vulkan-drivers_2.5-1_all.deb").read_bytes()
 
+    # What is downloaded already belongs to it as well.
+    assert apt.closure("suite", ["mesa-vulkan-drivers"]) == files
+
     with pytest.raises(FetchError, match="does not have it"):
         apt.closure("suite", ["mesa-nonexistent"])
+    with pytest.raises(FetchError, match=r"the suite 'suite' has no package libc6 for \w+ on this mirror"):
+        apt.closure("suite", ["mesa-vulkan-drivers"], required=["mesa-vulkan-drivers", "libc6"])
+
+
+def test_only_a_list_past_its_date_is_an_expired_one() -> None:
+    late = (
+        "E: Release file for http://m/dists/forky/InRelease is expired (invalid since 8d 4h 12min 3s). Updates are not applied."
+    )
+    error = debian.apt_failure(f"W: something else\n{late}", "fetching the package lists")
+    assert isinstance(error, ExpiredListError)
+    assert error.age == "8d 4h 12min 3s"
+    for other in ("W: GPG error: http://m x InRelease: the key has expired", "E: The offer is expired (404)"):
+        assert type(debian.apt_failure(other, "fetching the package lists")) is FetchError
 
 
 def test_a_damaged_archive_is_reported(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shaderkiln.drivers import debian, packages
-from shaderkiln.drivers.packages import DriverPackageError, DriverPackages
+from shaderkiln.drivers.package_store import DriverPackageError, default_cache_folder
+from shaderkiln.drivers.packages import DriverPackages
 from shaderkiln.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 
 MULTIARCH = f"usr/lib/{os.uname().machine}-linux-gnu"
@@ -56,7 +57,7 @@ def test_without_packages_there_is_the_system(store: DriverPackages) -> None:
 def test_folders_are_those_of_the_base_directory_specification() -> None:
     assert packages.default_folder({"XDG_DATA_HOME": "/d", "HOME": "/h"}) == Path("/d/shaderkiln/drivers")
     assert packages.default_folder({"XDG_DATA_HOME": "relative", "HOME": "/h"}) == Path("/h/.local/share/shaderkiln/drivers")
-    assert packages.default_cache_folder({"HOME": "/h"}) == Path("/h/.cache/shaderkiln/apt")
+    assert default_cache_folder({"HOME": "/h"}) == Path("/h/.cache/shaderkiln/apt")
 
 
 def test_a_build_of_the_user_is_added_and_stays_where_it_is(store: DriverPackages, build: Path) -> None:
@@ -204,7 +205,7 @@ def test_no_manifest_is_read_beyond_its_limit(store: DriverPackages, build: Path
 @given(st.binary(max_size=300))
 def test_any_manifest_gives_the_documented_error(data: bytes) -> None:
     with pytest.raises(DriverPackageError):
-        packages._opened(Path("/nowhere"), "mine", data)
+        DriverPackages(Path("/nowhere"))._place("mine").parse(data)
 
 
 @given(
@@ -259,14 +260,14 @@ def test_drivers_of_the_system_are_found_as_the_loader_finds_them(tmp_path: Path
 
 
 def test_another_distribution_is_told_what_it_can_do(store: DriverPackages, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages, "_os_release", lambda: {"ID": "fedora", "PRETTY_NAME": "Fedora Linux 42"})
+    monkeypatch.setattr(debian, "os_release", lambda: {"ID": "fedora", "PRETTY_NAME": "Fedora Linux 42"})
     with pytest.raises(debian.FetchError, match=r"Fedora Linux 42.*--from DIR"):
         store.add("mesa-stable")
     assert store.names() == ("system",)
 
 
 def test_a_mirror_that_cannot_be_reached_leaves_nothing(store: DriverPackages, tmp_path: Path) -> None:
-    if "debian" not in packages._os_release().get("ID", ""):
+    if "debian" not in debian.os_release().get("ID", ""):
         pytest.skip("needs Debian")
     with pytest.raises(debian.FetchError, match=debian.MIRROR_VARIABLE):
         store.add("mesa-stable", mirror=f"copy:{tmp_path / 'no-mirror'}")

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shaderkiln.drivers import targets
-from shaderkiln.drivers.packages import FETCHED, Deb, DriverPackage, DriverPackages, Manifest
+from shaderkiln.drivers.package_store import Deb
+from shaderkiln.drivers.packages import FETCHED, DriverPackage, DriverPackages, Manifest
 from shaderkiln.drivers.targets import DRM_SHIM, NULL_WINSYS, SOFTWARE, Target
 
 
@@ -31,7 +32,7 @@ def package(tmp_path: Path, version: str, *names: str, known: str = "navi31 gfx1
         icds=tuple(str(libraries / n) for n in names if n.startswith("libvulkan_")),
         shims=tuple(str(libraries / n) for n in names if n.endswith("_shim.so")),
         library_folders=(str(libraries),),
-        manifest=Manifest("a-package", "", "", debs, (), (), (), ""),
+        manifest=Manifest(name="a-package", suite="", architecture="", debs=debs, icds=(), shims=(), library_folders=()),
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 import shader_files
 
 from shaderkiln.drivers.debian import FetchError
-from shaderkiln.drivers.packages import DriverPackageError
+from shaderkiln.drivers.package_store import DriverPackageError
 from shaderkiln.errors import NotFoundError
 from shaderkiln.shaders import package as packages
 from shaderkiln.shaders.package import NAME, TranslatorPackage, TranslatorPackages, clear_executable_stack

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, PATH, echo, json_option, time_text, warn_of_damage, warn_of_nothing
+from shaderkiln.cli.arguments import PATH
+from shaderkiln.cli.exit_codes import EXIT_NOT_ALL_GOOD
+from shaderkiln.cli.output import Output, echo, output_option, time_text
+from shaderkiln.cli.reports import warn_of_damage, warn_of_nothing
 from shaderkiln.file_facts import facts_of, package_facts
 from shaderkiln.jobs import unchanged
 
@@ -155,7 +158,7 @@ def database_options(function: Any) -> Any:
 @click.option("--engine", "--engine-name", "engine_name", help="Engine name.")
 @click.option("--engine-version", help="Engine version.")
 @verdict_options
-@json_option
+@output_option
 def compile_command(
     capture: Path,
     output_file: Path | None,
@@ -186,7 +189,7 @@ def compile_command(
     report: Path | None,
     verbose: bool,
     fail_on_unsupported: bool,
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Compile every pipeline of CAPTURE for each family into one PSDB a family.
 
@@ -214,23 +217,10 @@ def compile_command(
         "engine_name": engine_name, "engine_version": engine_version,
     }  # fmt: skip
     question = [
-        str(part)
-        for part in (
-            capture.absolute(),
-            plugin,
-            package,
-            abi,
-            strict,
-            statistics,
-            caches,
-            verbose,
-            *changes.values(),
-            pipeline_states,
-            state_objects,
-            repr(chosen),
-        )
+        *map(str, (capture.absolute(), plugin, package, abi, strict, statistics, caches, verbose, *changes.values())),
+        *map(str, (pipeline_states, state_objects, repr(chosen))),
     ]
-    quick = not (as_json or report or only or keys or retry_poisoned or replace)
+    quick = out.for_people and not (report or only or keys or retry_poisoned or replace)
     if quick and (code := show_unchanged(question, package_code, capture, families, output, fail_on_unsupported)) is not None:
         sys.exit(code)
     families = known_names(families)
@@ -254,7 +244,7 @@ def compile_command(
         application = application_identity(source, changes)
         for family in families:
             api.psdb_path(capture, family, output, single=len(families) == 1)
-        with VerdictWriter(report, as_json=as_json, verbose=verbose) as writer:
+        with VerdictWriter(report, out, verbose=verbose) as writer:
 
             def run(family: str) -> JobReport:
                 result = run_job(
@@ -265,7 +255,7 @@ def compile_command(
                     keep_unchanged(question, package_code, inputs, started, family, result, writer, source)
                 return result
 
-            code = run_jobs(families, run, source, as_json=as_json, fail_on_unsupported=fail_on_unsupported)
+            code = run_jobs(families, run, source, out, fail_on_unsupported=fail_on_unsupported)
     sys.exit(code)
 
 
@@ -338,7 +328,7 @@ def keep_unchanged(
 @database_options
 @application_option
 @verdict_options
-@json_option
+@output_option
 def replay_command(
     capture: Path,
     families: tuple[str, ...],
@@ -355,7 +345,7 @@ def replay_command(
     report: Path | None,
     verbose: bool,
     fail_on_unsupported: bool,
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Compile every pipeline of CAPTURE and keep nothing.
 
@@ -377,12 +367,12 @@ def replay_command(
         api.open_source(
             capture, keys=wanted_keys(keys), pipeline_states=pipeline_states, state_objects=state_objects, application=chosen
         ) as source,
-        VerdictWriter(report, as_json=as_json, verbose=verbose) as writer,
+        VerdictWriter(report, out, verbose=verbose) as writer,
     ):
         options = JobOptions(workers=jobs, limits=Limits(time_limit, memory_limit), only=pipeline_names(source, only))
 
         def run(family: str) -> JobReport:
             return run_job(source, family, Path(folder), options, writer, plugin=plugin, package=package, kept=False)
 
-        code = run_jobs(families, run, source, as_json=as_json, fail_on_unsupported=fail_on_unsupported)
+        code = run_jobs(families, run, source, out, fail_on_unsupported=fail_on_unsupported)
     sys.exit(code)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from shaderkiln.cli.output import SuggestingGroup, echo, json_option, print_table, write_json
-from shaderkiln.drivers.packages import DriverPackages
+from shaderkiln.cli.arguments import SuggestingGroup
+from shaderkiln.cli.output import Output, Table, echo, output_option
+from shaderkiln.drivers.packages import DriverPackage, DriverPackages
 
 if TYPE_CHECKING:
     from shaderkiln.shaders.package import TranslatorPackage
@@ -38,8 +39,8 @@ def drivers_group() -> None:
 )
 @click.option("--refresh", is_flag=True, help="Fetch it again if the suite has another version now.")
 @click.option("--mirror", help="URI of a Debian mirror; default: the machine's own.")
-@json_option
-def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str | None, as_json: bool) -> None:
+@output_option
+def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str | None, out: Output) -> None:
     """Fetch a package (mesa-backports, mesa-stable; vkd3d-shader, the translator of Direct3D 12 shaders) with the system's package
     tools, without installing it.
 
@@ -47,7 +48,7 @@ def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str 
     Example:
       kiln drivers add mesa-backports
     """
-    live = sys.stderr.isatty() and not as_json
+    live = sys.stderr.isatty() and out.for_people
     last = ""
 
     def progress(step: str, fraction: float | None) -> None:
@@ -56,7 +57,7 @@ def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str 
             share = f" {fraction:.0%}" if fraction is not None else ""
             sys.stderr.write(f"\r\x1b[K{name}: {step}{share}")
             sys.stderr.flush()
-        elif step != last and not as_json:
+        elif step != last and out.for_people:
             echo(f"{name}: {step}", err=True)
         last = step
 
@@ -64,25 +65,22 @@ def add_command(name: str, from_folder: Path | None, refresh: bool, mirror: str 
         from shaderkiln.shaders.package import TranslatorPackages
 
         translator = TranslatorPackages().add(refresh=refresh, mirror=mirror, progress=progress)
-        record, text = _translator_record(translator), f"{name}: {translator.version} in {translator.root}"
+        record, text = _record("translator", translator), f"{name}: {translator.version} in {translator.root}"
         notice = translator.notice
     else:
         package = DriverPackages().add(name, from_folder=from_folder, refresh=refresh, mirror=mirror, progress=progress)
-        record, text = _record(package), f"{package.name}: {package.version or 'a build of your own'} in {package.root}"
+        record, text = _driver_record(package), f"{package.name}: {package.version or 'a build of your own'} in {package.root}"
         notice = ""
     if live:
         sys.stderr.write("\r\x1b[K")
     if notice:
         echo(f"{name}: {notice}", err=True)
-    if as_json:
-        write_json(record)
-    else:
-        echo(text)
+    out.record(record, text)
 
 
 @drivers_group.command("list")
-@json_option
-def list_command(as_json: bool) -> None:
+@output_option
+def list_command(out: Output) -> None:
     """List the driver packages; ``system`` stands for the drivers that are installed on this machine.
 
     \b
@@ -91,32 +89,22 @@ def list_command(as_json: bool) -> None:
     """
     from shaderkiln.shaders.package import TranslatorPackages
 
-    packages = DriverPackages().list()
-    translators = [t for name in TranslatorPackages().names() if (t := TranslatorPackages().get(name)).manifest]
-    if as_json:
-        for package in packages:
-            write_json(_record(package))
-        for translator in translators:
-            write_json(_translator_record(translator))
-        return
-    rows = [
-        [
-            p.name,
-            p.version or "-",
-            p.manifest.suite if p.manifest else "-",
-            " ".join(_short(icd) for icd in p.icds) or "none",
-            str(p.root),
-        ]
-        for p in packages
-    ]
-    rows += [[TRANSLATOR, t.version, t.manifest.suite if t.manifest else "-", "translator", str(t.root)] for t in translators]
-    print_table("", ["package", "version", "suite", "drivers", "folder"], rows)
+    rows = []
+    for package in DriverPackages().list():
+        out.record(_driver_record(package))
+        rows.append(_row(package, " ".join(_short(icd) for icd in package.icds) or "none"))
+    store = TranslatorPackages()
+    for translator in map(store.get, store.names()):
+        if translator.manifest:
+            out.record(_record("translator", translator))
+            rows.append(_row(translator, "translator"))
+    out.people(Table("", ["package", "version", "suite", "drivers", "folder"], rows))
 
 
 @drivers_group.command("remove")
 @click.argument("name")
-@json_option
-def remove_command(name: str, as_json: bool) -> None:
+@output_option
+def remove_command(name: str, out: Output) -> None:
     """Remove a driver package.
 
     \b
@@ -129,28 +117,22 @@ def remove_command(name: str, as_json: bool) -> None:
         TranslatorPackages().remove()
     else:
         DriverPackages().remove(name)
-    if as_json:
-        write_json({"type": "removed", "name": name})
-    else:
-        echo(f"{name}: removed")
+    out.record({"type": "removed", "name": name}, f"{name}: removed")
 
 
 def _short(icd: str) -> str:
     return Path(icd).name.removeprefix("lib").removeprefix("vulkan_").removesuffix(".so")
 
 
-def _translator_record(translator: TranslatorPackage) -> dict[str, object]:
-    return {
-        "type": "translator", "name": TRANSLATOR, "version": translator.version, "folder": str(translator.root),
-        "suite": translator.manifest.suite if translator.manifest else "",
-    }  # fmt: skip
+def _row(package: DriverPackage | TranslatorPackage, drivers: str) -> list[str]:
+    suite = package.manifest.suite if package.manifest else "-"
+    return [package.name, package.version or "-", suite, drivers, str(package.root)]
 
 
-def _record(package: object) -> dict[str, object]:
-    from shaderkiln.drivers.packages import DriverPackage
+def _driver_record(package: DriverPackage) -> dict[str, Any]:
+    return _record("driver", package) | {"drivers": package.icds, "shims": package.shims}
 
-    assert isinstance(package, DriverPackage)
-    return {
-        "type": "driver", "name": package.name, "version": package.version, "folder": str(package.root),
-        "suite": package.manifest.suite if package.manifest else "", "drivers": package.icds, "shims": package.shims,
-    }  # fmt: skip
+
+def _record(kind: str, package: DriverPackage | TranslatorPackage) -> dict[str, Any]:
+    suite = package.manifest.suite if package.manifest else ""
+    return {"type": kind, "name": package.name, "version": package.version, "folder": str(package.root), "suite": suite}

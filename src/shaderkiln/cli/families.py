@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shaderkiln.cli.output import echo, json_option, print_table, write_json
+from shaderkiln.cli.output import Output, Table, echo, output_option
 from shaderkiln.identity import format_version
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 )
 @click.option("--plugin", help="Ask only this compiler plugin.")
 @click.option("--refresh", is_flag=True, help="Try every driver again instead of trusting earlier answers.")
-@json_option
-def families_command(wanted: str | None, plugin: str | None, refresh: bool, as_json: bool) -> None:
+@output_option
+def families_command(wanted: str | None, plugin: str | None, refresh: bool, out: Output) -> None:
     """List the adapter families that can be compiled for here, found by trying.
 
     Each driver package that has a family stands with its ABI versions, the one that is used by default first. With --json, one
@@ -33,7 +33,7 @@ def families_command(wanted: str | None, plugin: str | None, refresh: bool, as_j
     """
     from shaderkiln.compilers.plugin import PluginError, compiler_names, guarded, load_compiler
 
-    live = sys.stderr.isatty() and not as_json
+    live = sys.stderr.isatty() and out.for_people
 
     def progress(text: str) -> None:
         if live:
@@ -56,22 +56,19 @@ def families_command(wanted: str | None, plugin: str | None, refresh: bool, as_j
         found = _fitting(found, wanted)
     if not found:
         _raise_not_found(wanted, plugin)
-    if as_json:
-        for family in found:
-            record = {
-                "type": "family", "family": family.name, "plugin": family.compiler, "driver": family.package,
-                "abi_versions": family.abi_versions, "abi_texts": [*map(format_version, family.abi_versions)],
-                "compiler_version": family.compiler_version,
-                "application_profile_version": family.application_profile_version, "device": family.device_name,
-                "object_code_form": family.object_code_form,
-            }  # fmt: skip
-            write_json(record)
-        return
     by_name: dict[str, list[AdapterFamily]] = {}
     for family in found:
+        record = {
+            "type": "family", "family": family.name, "plugin": family.compiler, "driver": family.package,
+            "abi_versions": family.abi_versions, "abi_texts": [*map(format_version, family.abi_versions)],
+            "compiler_version": family.compiler_version,
+            "application_profile_version": family.application_profile_version, "device": family.device_name,
+            "object_code_form": family.object_code_form,
+        }  # fmt: skip
+        out.record(record)
         by_name.setdefault(family.name, []).append(family)
     rows = [[name, _drivers(each), _device(each), _plugins(each)] for name, each in by_name.items()]
-    print_table("", ["family", "drivers with ABI versions, the default first", "device", "plugin"], rows)
+    out.people(Table("", ["family", "drivers with ABI versions, the default first", "device", "plugin"], rows))
 
 
 def _fitting(found: list[AdapterFamily], wanted: str) -> list[AdapterFamily]:

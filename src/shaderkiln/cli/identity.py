@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from shaderkiln.cli.output import PATH, SuggestingGroup, echo, json_option, write_json
+from shaderkiln.cli.arguments import PATH, SuggestingGroup
+from shaderkiln.cli.output import Output, output_option
 
 
 @click.group("identity", cls=SuggestingGroup)
@@ -28,8 +29,8 @@ def identity_group() -> None:
 @click.option("--app-version", "--version", "version", help="Application version, such as 1.0.")
 @click.option("--engine", "--engine-name", "engine_name", help="Engine name.")
 @click.option("--engine-version", help="Engine version.")
-@json_option
-def set_command(database: Path, as_json: bool, **given: str | None) -> None:
+@output_option
+def set_command(database: Path, out: Output, **given: str | None) -> None:
     """Store whose pipelines DATABASE (.sodb) holds; what is not given stays as it is.
 
     \b
@@ -56,13 +57,13 @@ def set_command(database: Path, as_json: bool, **given: str | None) -> None:
         if not identity.name:
             raise InvalidArgumentError("--name must not be empty")
         opened.set_application_desc(identity)
-    _show(database, identity, as_json=as_json)
+    _show(database, identity, out)
 
 
 @identity_group.command("show")
 @click.argument("database", type=PATH)
-@json_option
-def show_command(database: Path, as_json: bool) -> None:
+@output_option
+def show_command(database: Path, out: Output) -> None:
     """Show whose pipelines DATABASE (.sodb) holds.
 
     \b
@@ -72,15 +73,15 @@ def show_command(database: Path, as_json: bool) -> None:
     from shaderkiln.databases.sodb import StateObjectDatabase
 
     with StateObjectDatabase.open(database) as opened:
-        _show(database, opened.get_application_desc(), as_json=as_json)
+        _show(database, opened.get_application_desc(), out)
 
 
-def _show(database: Path, identity: Any, *, as_json: bool) -> None:
+def _show(database: Path, identity: Any, out: Output) -> None:
     from shaderkiln.identity import as_dict, format_version
 
-    if as_json:
-        write_json({"type": "identity", "file": str(database)} | as_dict(identity))
-        return
-    echo(f"application  {identity.name} {format_version(identity.version)}")
-    echo(f"executable   {identity.exe_filename or '(no name)'}")
-    echo(f"engine       {identity.engine_name or '(no name)'} {format_version(identity.engine_version)}")
+    out.record(
+        {"type": "identity", "file": str(database)} | as_dict(identity),
+        f"application  {identity.name} {format_version(identity.version)}",
+        f"executable   {identity.exe_filename or '(no name)'}",
+        f"engine       {identity.engine_name or '(no name)'} {format_version(identity.engine_version)}",
+    )

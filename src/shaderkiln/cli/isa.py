@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from shaderkiln import api
+from shaderkiln.cli.arguments import PATH, require_psdb
 from shaderkiln.cli.compile import application_option
-from shaderkiln.cli.output import PATH, echo, json_option, require_psdb, write_json
+from shaderkiln.cli.output import Output, echo, output_option
 from shaderkiln.drivers.protocol import Executable, Representation
 
 
@@ -26,7 +27,7 @@ from shaderkiln.drivers.protocol import Executable, Representation
 @click.option("--plugin", help="Compiler plugin.")
 @click.option("--driver", "package", help="Driver package.")
 @application_option
-@json_option
+@output_option
 def isa_command(
     psdb: Path,
     pipeline: str,
@@ -36,7 +37,7 @@ def isa_command(
     plugin: str | None,
     package: str | None,
     chosen: int | str | None,
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Show the driver's own disassembly and statistics of PIPELINE, compiled again with capture on.
 
@@ -58,39 +59,35 @@ def isa_command(
     wanted = [[] if statistics_only else _chosen(each, assembly_only) for each in result.executables]
     if not statistics_only and not any(wanted):
         echo(f"the driver of {identity.family} gives no disassembly", err=True)
-    if as_json:
-        record = {
-            "type": "isa", "family": identity.family, "pipeline": result.description.name, "kind": result.description.kind,
-            "driver_build": result.driver_build,
-            "executables": [
-                {
-                    "name": each.name, "description": each.description, "subgroup_size": each.subgroup_size,
-                    "statistics": {s.name: s.value for s in each.statistics},
-                    "representations": {
-                        r.name: r.data.decode(errors="replace") if r.is_text else r.data.hex()
-                        for r in listed
-                    },
-                }
-                for each, listed in zip(result.executables, wanted, strict=True)
-            ],
-        }  # fmt: skip
-        write_json(record)
-        return
-    if assembly_only:
-        for executable, listed in zip(result.executables, wanted, strict=True):
-            if len(result.executables) > 1:
-                echo(f"== {executable.name}")
-            for representation in listed:
-                echo(_text(representation))
-        return
-    echo(f"{result.description.kind} pipeline {result.description.name} for {identity.family}, {result.driver_build}")
+    record = {
+        "type": "isa", "family": identity.family, "pipeline": result.description.name, "kind": result.description.kind,
+        "driver_build": result.driver_build,
+        "executables": [
+            {
+                "name": each.name, "description": each.description, "subgroup_size": each.subgroup_size,
+                "statistics": {s.name: s.value for s in each.statistics},
+                "representations": {
+                    r.name: r.data.decode(errors="replace") if r.is_text else r.data.hex()
+                    for r in listed
+                },
+            }
+            for each, listed in zip(result.executables, wanted, strict=True)
+        ],
+    }  # fmt: skip
+    lines = []
+    if not assembly_only:
+        lines.append(
+            f"{result.description.kind} pipeline {result.description.name} for {identity.family}, {result.driver_build}"
+        )
     for executable, listed in zip(result.executables, wanted, strict=True):
-        echo(f"\n== {executable.name}: {executable.description}, subgroup size {executable.subgroup_size}")
-        for statistic in executable.statistics:
-            echo(f"{statistic.name:>36}: {statistic.value}")
-        for representation in listed:
-            if representation.is_text:
-                echo(f"-- {representation.name}: {representation.description}\n{_text(representation)}")
+        if assembly_only:
+            lines += [f"== {executable.name}"] if len(result.executables) > 1 else []
+            lines += map(_text, listed)
+            continue
+        lines.append(f"\n== {executable.name}: {executable.description}, subgroup size {executable.subgroup_size}")
+        lines += [f"{statistic.name:>36}: {statistic.value}" for statistic in executable.statistics]
+        lines += [f"-- {each.name}: {each.description}\n{_text(each)}" for each in listed if each.is_text]
+    out.record(record, *lines)
 
 
 def _chosen(executable: Executable, assembly_only: bool) -> list[Representation]:

@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from shaderkiln import api
-from shaderkiln.cli.output import (
-    EXIT_INTERRUPTED,
-    EXIT_NOT_ALL_GOOD,
-    ProgressLine,
-    echo,
-    json_line,
-    stop_on_interrupt,
-    time_text,
-    warn_of_damage,
-    warn_of_nothing,
-    write_json,
-)
+from shaderkiln.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_ALL_GOOD
+from shaderkiln.cli.output import Output, json_line, time_text
+from shaderkiln.cli.progress_line import ProgressLine, stop_on_interrupt
+from shaderkiln.cli.reports import warn_of_damage, warn_of_nothing
 from shaderkiln.cli.unsupported import UnsupportedLines
 from shaderkiln.endings import death_text, signal_name, signal_number
 from shaderkiln.errors import AccessDeniedError, InvalidArgumentError
@@ -45,13 +37,13 @@ if TYPE_CHECKING:
 class VerdictWriter:
     """Shows verdicts as they come: every one as a JSON line where asked for, the bad ones for people."""
 
-    def __init__(self, report: Path | None, *, as_json: bool, verbose: bool = False) -> None:
+    def __init__(self, report: Path | None, out: Output, *, verbose: bool = False) -> None:
         """``verbose``: everything that an unsupported pipeline lacks, in a line of its own."""
         self._report = report
         self._verbose = verbose
         self._unsupported = UnsupportedLines("", str)
         self._file: Any = None
-        self.as_json = as_json
+        self.out = out
         self.family = ""
         self.before_line: ProgressLine | None = None
         self.label: Callable[[str], str] = str
@@ -73,12 +65,11 @@ class VerdictWriter:
             self._file.close()
 
     def __call__(self, verdict: Verdict) -> None:
-        if self._file or self.as_json:
+        if self._file or not self.out.for_people:
             record = {"type": "verdict", "family": self.family} | msgspec.to_builtins(verdict)
             if self._file:
                 self._file.write(json_line(record))
-            if self.as_json:
-                write_json(record)
+            self.out.record(record)
         if verdict.outcome is Outcome.UNSUPPORTED and not self._verbose:
             self._unsupported.add(verdict)
         elif verdict.outcome in SHOWN:
@@ -103,10 +94,9 @@ class VerdictWriter:
             self._show(line)
 
     def _show(self, line: str) -> None:
-        if not self.as_json:
-            if self.before_line:
-                self.before_line.clear()
-            echo(line)
+        if self.before_line and self.out.for_people:
+            self.before_line.clear()
+        self.out.people(line)
 
 
 def _remembered_text(verdict: Verdict) -> str:
@@ -132,7 +122,7 @@ def run_job(
     kept: bool = True,
 ) -> JobReport:
     """Runs one compile job with progress and Ctrl-C, and shows its end."""
-    line = ProgressLine(family, enabled=not writer.as_json)
+    line = ProgressLine(family, enabled=writer.out.for_people)
     with stop_on_interrupt() as stoppable:
 
         def started(job: CompileJob) -> None:
@@ -145,7 +135,7 @@ def run_job(
         )  # fmt: skip
     line.clear()
     writer.end()
-    show_report(report, writer.family, as_json=writer.as_json, kept=kept)
+    show_report(report, writer.family, writer.out, kept=kept)
     return report
 
 
@@ -153,8 +143,8 @@ def run_jobs(
     families: tuple[str, ...],
     run: Callable[[str], JobReport],
     source: Source,
+    out: Output,
     *,
-    as_json: bool,
     fail_on_unsupported: bool,
 ) -> int:
     """Runs one job after the other until one is interrupted; the exit code. Says what is damaged and what was not begun."""
@@ -165,35 +155,26 @@ def run_jobs(
         good &= report.good and not (fail_on_unsupported and report.tally.counts[Outcome.UNSUPPORTED])
         if report.interrupted:
             for other in families[number + 1 :]:
-                if as_json:
-                    write_json({"type": "not-begun", "family": other})
-                else:
-                    echo(f"{other}: not begun (interrupted)")
+                out.record({"type": "not-begun", "family": other}, f"{other}: not begun (interrupted)")
             return EXIT_INTERRUPTED
     return 0 if good else EXIT_NOT_ALL_GOOD
 
 
-def show_report(report: JobReport, family: str, *, as_json: bool, kept: bool) -> None:
+def show_report(report: JobReport, family: str, out: Output, *, kept: bool) -> None:
     """The last line about a family."""
     warn_of_nothing(family, report.total, report.tally.counts[Outcome.UNSUPPORTED])
     counts = {str(outcome): count for outcome, count in report.tally.counts.items()}
-    if as_json:
-        record = {
-            "type": "summary", "family": family, "psdb": str(report.path) if kept else "", "pipelines": report.tally.total,
-            "counts": counts, "good": report.good, "interrupted": report.interrupted,
-            "not_reached": report.total - report.tally.total, "damage": report.source_damage,
-            "driver_seconds": report.tally.seconds, "seconds": report.seconds, "differences": report.differences,
-        }  # fmt: skip
-        write_json(record)
-        return
+    record = {
+        "type": "summary", "family": family, "psdb": str(report.path) if kept else "", "pipelines": report.tally.total,
+        "counts": counts, "good": report.good, "interrupted": report.interrupted,
+        "not_reached": report.total - report.tally.total, "damage": report.source_damage,
+        "driver_seconds": report.tally.seconds, "seconds": report.seconds, "differences": report.differences,
+    }  # fmt: skip
     where = f" → {report.path}" if kept else ""
-    echo(f"{family}: {end_text(report)} in {time_text(report.seconds)}{where}")
-    if report.differences:
-        echo(
-            f"{family}: {len(report.differences)} values came out differently when they were compiled again; the first were kept"
-        )
-    for difference in report.differences[:DIFFERENCES_SHOWN]:
-        echo(f"{family}: {difference}")
+    lines = [f"{family}: {end_text(report)} in {time_text(report.seconds)}{where}"]
+    if number := len(report.differences):
+        lines.append(f"{family}: {number} values came out differently when they were compiled again; the first were kept")
+    out.record(record, *lines, *(f"{family}: {difference}" for difference in report.differences[:DIFFERENCES_SHOWN]))
 
 
 def end_text(report: Report) -> str:

@@ -11,7 +11,10 @@ from io import TextIOWrapper
 import click
 
 import shaderkiln
-from shaderkiln.cli.output import EXIT_INTERRUPTED, SuggestingGroup, exit_code_of, show_error, show_usage_error
+from shaderkiln.cli.arguments import SuggestingGroup
+from shaderkiln.cli.exit_codes import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_OUTPUT, exit_code_of
+from shaderkiln.cli.output import output_of
+from shaderkiln.cli.reports import show_error, show_usage_error
 from shaderkiln.errors import ShaderkilnError
 
 COMMANDS = {
@@ -122,7 +125,7 @@ def run(arguments: list[str]) -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 0
     except click.ClickException as error:
-        show_usage_error(error, as_json="--json" in arguments)
+        show_usage_error(error, output_of(arguments))
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("kiln: interrupted", err=True)
@@ -130,11 +133,11 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         return 1
     except ShaderkilnError as error:
-        show_error(error, as_json="--json" in arguments)
+        show_error(error, output_of(arguments))
         return exit_code_of(error)
     except OSError as error:
-        show_error(ShaderkilnError(str(error)), as_json="--json" in arguments)
-        return 5 if error.errno in _WRITE_ERRORS else 3
+        show_error(ShaderkilnError(str(error)), output_of(arguments))
+        return EXIT_OUTPUT if error.errno in _WRITE_ERRORS else EXIT_INPUT
     return 0
 
 

@@ -1,168 +1,87 @@
-"""What every command needs for its output: JSON lines, errors, exit codes, sizes, a progress line."""
+"""What commands show: records, each with how people read it. The form that was asked for decides which of them is written.
+
+A further form is a class like ``JsonOutput`` and its name in ``FORMS``.
+"""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 import click
 
-from shaderkiln.errors import (
-    AccessDeniedError,
-    AlreadyExistsError,
-    CacheFullError,
-    DamagedInputError,
-    DriverError,
-    InvalidArgumentError,
-    NotFoundError,
-    ShaderkilnError,
-    UnreadableError,
-)
-from shaderkiln.suggestions import close_to
 
-if TYPE_CHECKING:
-    from shaderkiln.identity import Difference
-    from shaderkiln.jobs.progress import Progress
+class Table(NamedTuple):
+    """A table for people; ``right``: numbers of the columns that are aligned on the right."""
 
-EXIT_NOT_ALL_GOOD = 1
-EXIT_USAGE = 2
-EXIT_INPUT = 3
-EXIT_DRIVER = 4
-EXIT_OUTPUT = 5
-EXIT_INTERRUPTED = 130
-
-PATH = click.Path(path_type=Path, readable=False)
-"""The type of an argument that names a file; whether it is there and can be read is found out, and told, when it is opened."""
-
-MAXIMUM_WIDTH = 1 << 16
-"""Columns that a table for programs has at most."""
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON, one object a line.")
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+    right: tuple[int, ...] = ()
 
 
-_OUTPUT_ERRORS = ("DatabaseWriteError", "DatabaseBusyError", "RegistryBusyError")
+Shown = str | Table
 
 
-def exit_code_of(error: ShaderkilnError) -> int:
-    """The exit code that stands for an error."""
-    name = type(error).__name__  # these modules are not imported for the comparison
-    if isinstance(error, DriverError) or name in ("DriverPackageError", "FetchError", "FamilyNotFoundError", "PluginError"):
-        return EXIT_DRIVER
-    if isinstance(error, UnreadableError):
-        return EXIT_INPUT
-    if isinstance(error, AccessDeniedError | AlreadyExistsError | CacheFullError) or name in (
-        "DatabaseWriteError",
-        "DatabaseBusyError",
-        "RegistryBusyError",
-    ):
-        return EXIT_OUTPUT
-    if isinstance(error, NotFoundError):
-        return EXIT_INPUT
-    if type(error) is InvalidArgumentError:
-        return EXIT_USAGE
-    return EXIT_INPUT
+class Output(Protocol):
+    """A form of output on stdout."""
+
+    for_people: bool
+
+    def record(self, record: dict[str, Any], *shown: Shown) -> None:
+        """One thing that a command found or did, by fields, ``type`` among them; ``shown`` is how people read it."""
+
+    def people(self, *shown: Shown) -> None:
+        """What stands in no record of its own: a table of many, a remark."""
 
 
-def require_file(path: Path) -> None:
-    """Raises NotFoundError, DamagedInputError or UnreadableError unless ``path`` is a file that can be read."""
-    import os
+class HumanOutput:
+    """Lines and tables."""
 
-    if not path.exists():
-        raise NotFoundError(f"{path}: no such file")
-    if not path.is_file():
-        raise DamagedInputError(f"{path}: not a regular file")
-    if not os.access(path, os.R_OK):
-        raise UnreadableError(f"{path}: Permission denied")
+    for_people = True
 
+    def record(self, record: dict[str, Any], *shown: Shown) -> None:
+        self.people(*shown)
 
-def require_psdb(path: Path, order: str) -> None:
-    """Raises DamagedInputError for a source of pipelines in the place of a PSDB; ``order`` is that of the arguments.
-
-    What else it may be is found out, and told, when it is opened.
-    """
-    from shaderkiln.api import is_state_object_database
-
-    try:
-        with path.open("rb") as file:
-            is_capture = file.read(12).startswith(b"\x81FOSSILIZE")
-    except OSError:
-        return
-    if is_capture:
-        raise DamagedInputError(f"{path}: that is a capture; the order is {order}")
-    if is_state_object_database(path):
-        raise DamagedInputError(f"{path}: that is a state object database; the order is {order}")
+    def people(self, *shown: Shown) -> None:
+        for each in shown:
+            if isinstance(each, str):
+                echo(each)
+            else:
+                print_table(each.title, each.columns, each.rows, right=each.right)
 
 
-def show_error(error: ShaderkilnError, *, as_json: bool) -> None:
-    """Writes an error for people to stderr, and for programs as the last JSON line to stdout."""
-    differences: Sequence[Difference] = getattr(error, "differences", ())
-    if as_json:
-        record: dict[str, Any] = {"type": "error", "code": error.code, "message": str(error)}
-        if differences:
-            record["differences"] = [
-                {"field": each.field, "stored": each.stored, "expected": each.expected} for each in differences
-            ]
-        write_json(record)
-    text = str(error)
-    if differences:
-        text = mismatch_text(getattr(error, "path", ""), differences)
-        text += "; use another -o, or --replace" if getattr(error, "is_output", False) else ""
-    echo(f"kiln: error: {text} [{error.code}]", err=True)
+class JsonOutput:
+    """Every record as a line of JSON, and nothing else."""
+
+    for_people = False
+
+    def record(self, record: dict[str, Any], *shown: Shown) -> None:
+        sys.stdout.write(json_line(record).decode())
+
+    def people(self, *shown: Shown) -> None:
+        pass
 
 
-def mismatch_text(path: object, differences: Sequence[Difference]) -> str:
-    """That a PSDB is somebody else's, in a line: family, driver and application in full, the other fields by name."""
-    found = {each.field: each for each in differences}
-    parts = []
-    for field, name in (("family", "family"), ("driver_build", "driver"), ("application.name", "application")):
-        if each := found.pop(field, None):
-            parts.append(f"{name} {each.stored or '(none)'}, not {each.expected or '(none)'}")
-    if found:
-        start = "differs in" if not parts else "also differs in"
-        parts.append(f"{start} {', '.join(found)}")
-    return f"{path} was made for or by another: {'; '.join(parts)}"
+FORMS: dict[str, tuple[type[Output], str]] = {"json": (JsonOutput, "Write JSON, one object a line.")}
+"""The forms other than that for people, by the names of their options, with the help of these."""
 
 
-def show_usage_error(error: click.ClickException, *, as_json: bool) -> None:
-    """Writes what is wrong with a command line to stderr, and for programs as the last JSON line to stdout."""
-    if as_json:
-        write_json({"type": "error", "code": InvalidArgumentError.default_code, "message": error.format_message()})
-    error.show()
+def output_option(function: Any) -> Any:
+    """The options of every command that shows something; the command gets the form as ``out``."""
+    for name, (_, text) in FORMS.items():
+        function = click.option(f"--{name}", "out", flag_value=name, default=None, callback=_form, help=text)(function)
+    return function
 
 
-DAMAGE_SHOWN = 3
+def _form(_context: click.Context, _parameter: click.Parameter, name: str | None) -> Output:
+    return FORMS[name][0]() if name else HumanOutput()
 
 
-def warn_of_damage(path: object, damage: Sequence[str]) -> None:
-    """Says on stderr that a source of pipelines is damaged: the first places, then how many more there are."""
-    for text in damage[:DAMAGE_SHOWN]:
-        echo(f"{path}: damaged: {text}", err=True)
-    if (more := len(damage) - DAMAGE_SHOWN) > 0:
-        echo(f"{path}: damaged: {more} more place{'' if more == 1 else 's'}; `kiln show` lists them", err=True)
-
-
-def warn_of_nothing(family: str, total: int, unsupported: int) -> None:
-    """Says on stderr that all of a job's pipelines are unsupported, which is no success in the eyes of most."""
-    if total and total == unsupported:
-        which = "the pipeline" if total == 1 else f"any of the {total} pipelines"
-        echo(f"kiln: warning: nothing was compiled: {family} cannot take {which}", err=True)
-
-
-class SuggestingGroup(click.Group):
-    """A group that knows what a mistyped command may have been."""
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            text = f"No such command {args[0]!r}."
-            if like := close_to(args[0], self.list_commands(ctx)):
-                text += f" Did you mean {like}?"
-            raise click.UsageError(text, ctx) from error
+def output_of(arguments: Sequence[str]) -> Output:
+    """The form that a command line asks for, which need not be right otherwise."""
+    return next((form() for name, (form, _) in FORMS.items() if f"--{name}" in arguments), HumanOutput())
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -173,11 +92,6 @@ def echo(text: str, *, err: bool = False) -> None:
 def printable(text: str) -> str:
     """The text with every control character but line ends and tabs replaced: none reaches a terminal as a command."""
     return text.translate(_CONTROLS)
-
-
-def write_json(value: Any) -> None:
-    """One line of JSON to stdout."""
-    sys.stdout.write(json_line(value).decode())
 
 
 def json_line(value: Any) -> bytes:
@@ -217,94 +131,6 @@ def time_text(seconds: float) -> str:
 
 
 _CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
-
-
-class ProgressLine:
-    """Shows a job's progress on stderr: a live line on a terminal, a line now and then elsewhere, nothing for short jobs."""
-
-    PATIENCE = 0.7
-    PLAIN_INTERVAL = 10.0
-    LIVE_INTERVAL = 0.1
-
-    def __init__(self, title: str, *, enabled: bool = True) -> None:
-        self._title = title
-        self._enabled = enabled
-        self._live = sys.stderr.isatty()
-        self._next = time.monotonic() + (self.PATIENCE if self._live else self.PLAIN_INTERVAL)
-        self._shown = False
-
-    def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if not self._enabled or now < self._next:
-            return
-        self._next = now + (self.LIVE_INTERVAL if self._live else self.PLAIN_INTERVAL)
-        left = progress.seconds_left
-        text = f"{self._title} {progress.done}/{progress.total}"
-        if left is not None:
-            text += f", about {time_text(left)} left"
-        if progress.in_hand:
-            text += f": {', '.join(progress.in_hand)}"
-        if self._live:
-            columns = _columns()
-            sys.stderr.write("\r\x1b[K" + printable(text)[: columns - 1])
-        else:
-            sys.stderr.write(text + "\n")
-        sys.stderr.flush()
-        self._shown = True
-
-    def clear(self) -> None:
-        """Takes a live line away."""
-        if self._shown and self._live:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-
-def _columns() -> int:
-    import shutil
-
-    return shutil.get_terminal_size().columns
-
-
-class Stoppable(Protocol):
-    """A job that can be ended early."""
-
-    def stop(self) -> None: ...
-
-
-@contextmanager
-def stop_on_interrupt() -> Iterator[Callable[[Stoppable], None]]:
-    """Gives a function that takes the job which the first Ctrl-C (or SIGTERM) stops, then or as soon as there is one.
-
-    A stopped job finishes the pipelines in hand; the second Ctrl-C interrupts at once.
-    """
-    import os
-    import signal
-
-    jobs: list[Stoppable] = []
-    pressed = 0
-
-    def started(job: Stoppable) -> None:
-        jobs.append(job)
-        if pressed:
-            job.stop()
-
-    def handle(_number: int, _frame: object) -> None:
-        nonlocal pressed
-        pressed += 1
-        if pressed > 1:
-            raise KeyboardInterrupt
-        # Not through sys.stderr: the signal may have come in the middle of a write to it.
-        with suppress(OSError):
-            os.write(2, b"\nkiln: finishing the pipelines in hand; press Ctrl-C again to stop at once\n")
-        for job in jobs:
-            job.stop()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield started
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def print_table(title: str, columns: list[str], rows: list[list[str]], *, right: tuple[int, ...] = ()) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shaderkiln.cli.output import PATH, echo, json_option, print_table, require_file, write_json
+from shaderkiln.cli.arguments import PATH, require_file
+from shaderkiln.cli.output import Output, Table, echo, output_option
 
 if TYPE_CHECKING:
     from shaderkiln.identity import ApplicationIdentity
@@ -33,7 +34,7 @@ system_option = click.option("--system", is_flag=True, help="For all users of th
 @click.option("--engine-version", help="Version of the engine; default as for --name.")
 @installer_option
 @system_option
-@json_option
+@output_option
 def register_command(
     executable: Path,
     component: str | None,
@@ -41,7 +42,7 @@ def register_command(
     psdbs: tuple[str, ...],
     installer: str,
     system: bool,
-    as_json: bool,
+    out: Output,
     **described: str | None,
 ) -> None:
     """Register an application by its executable, and a component of it: what a store or launcher does after installing.
@@ -67,10 +68,8 @@ def register_command(
         if component is not None and sodb is not None:
             opened.register_component(executable, component, sodb, files)
         registered = opened.application(executable)
-    if as_json:
-        write_json(_record(registered))
-    else:
-        echo(f"{registered.executable}: {registered.application.name}" + (f", component {component}" if component else ""))
+    text = f"{registered.executable}: {registered.application.name}" + (f", component {component}" if component else "")
+    out.record(_record(registered), text)
 
 
 @click.command("unregister")
@@ -96,8 +95,8 @@ def unregister_command(executable: Path, component: str | None, installer: str, 
 
 @click.command("registrations")
 @click.argument("executable", type=PATH, required=False)
-@json_option
-def registrations_command(executable: Path | None, as_json: bool) -> None:
+@output_option
+def registrations_command(executable: Path | None, out: Output) -> None:
     """List what is registered, for one executable or for all.
 
     \b
@@ -107,18 +106,14 @@ def registrations_command(executable: Path | None, as_json: bool) -> None:
     from shaderkiln.registration.explorer import Explorer
 
     found = Explorer().applications(executable)
-    if as_json:
-        for application in found:
-            write_json(_record(application))
-    elif not found:
-        echo("nothing is registered" + ("" if executable is None else f" for {executable}"))
+    rows = []
+    for application in found:
+        out.record(_record(application))
+        rows += [[str(application.executable), application.application.name, *line] for line in _lines(application)]
+    if found:
+        out.people(Table("", ["executable", "application", "component", "family", "database"], rows))
     else:
-        rows = [
-            [str(application.executable), application.application.name, component, family, path]
-            for application in found
-            for component, family, path in _lines(application)
-        ]
-        print_table("", ["executable", "application", "component", "family", "database"], rows)
+        out.people("nothing is registered" + ("" if executable is None else f" for {executable}"))
 
 
 def _lines(application: RegisteredApplication) -> list[tuple[str, str, str]]:

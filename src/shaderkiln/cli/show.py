@@ -11,7 +11,10 @@ import click
 import msgspec
 
 from shaderkiln import api
-from shaderkiln.cli.output import EXIT_NOT_ALL_GOOD, PATH, echo, json_option, print_table, require_file, size_text, write_json
+from shaderkiln.cli.arguments import PATH, check_hashes_option, require_file
+from shaderkiln.cli.exit_codes import EXIT_NOT_ALL_GOOD
+from shaderkiln.cli.output import Output, Shown, Table, output_option, size_text
+from shaderkiln.cli.reports import hashes_record, hashes_text
 from shaderkiln.errors import ShaderkilnError
 from shaderkiln.identity import as_dict, format_version
 
@@ -25,15 +28,17 @@ if TYPE_CHECKING:
 @click.argument("file", type=PATH)
 @click.option("--pipelines", is_flag=True, help="List every pipeline.")
 @click.option("--values", is_flag=True, help="List every value of a PSDB.")
-@json_option
-def show_command(file: Path, pipelines: bool, values: bool, as_json: bool) -> None:
+@check_hashes_option
+@output_option
+def show_command(file: Path, pipelines: bool, values: bool, check_hashes: bool, out: Output) -> None:
     """Show what is in FILE: a capture (.foz), a state object database (.sodb) or a PSDB.
 
-    Exit code 1 if a capture is damaged.
+    Exit code 1 if a capture is damaged; with --check-hashes also if an entry is not what its name says.
 
     \b
     Example:
       kiln show game.foz --pipelines
+      kiln show game.foz --check-hashes
       kiln show out/game.amd-navi31.psdb
     """
     require_file(file)
@@ -41,27 +46,30 @@ def show_command(file: Path, pipelines: bool, values: bool, as_json: bool) -> No
         is_archive = stream.read(12).startswith(b"\x81FOSSILIZE")
     if is_archive or file.suffix == ".foz":
         with api.open_capture(file) as capture:
-            is_whole = show_capture(capture, pipelines=pipelines, as_json=as_json)
+            is_whole = show_capture(capture, pipelines=pipelines, check_hashes=check_hashes, out=out)
         if not is_whole:
             sys.exit(EXIT_NOT_ALL_GOOD)
+    elif check_hashes:
+        raise click.UsageError(f"{file} is no capture: --check-hashes is for .foz")
     elif api.is_state_object_database(file) or file.suffix == ".sodb":
         from shaderkiln.cli.show_sodb import show_sodb
 
-        show_sodb(file, pipelines=pipelines, as_json=as_json)
+        show_sodb(file, pipelines=pipelines, out=out)
     else:
         with api.open_psdb(file) as database:
-            show_psdb(database, pipelines=pipelines, values=values, as_json=as_json)
+            show_psdb(database, pipelines=pipelines, values=values, out=out)
 
 
 # -- captures
 
 
-def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> bool:
+def show_capture(capture: Capture, *, pipelines: bool, check_hashes: bool, out: Output) -> bool:
     """Application, entries, pipelines by kind, shaders, and what the pipelines need beyond Vulkan 1.0.
 
     Whether every part of the file, and every entry that a pipeline needs, is whole.
     """
     from shaderkiln.capabilities import Capabilities
+    from shaderkiln.databases.fossilize import HashCheck
     from shaderkiln.descriptions.requirements import RequirementChecker
     from shaderkiln.formats.fossilize import Tag
     from shaderkiln.sources.capture import feature_names
@@ -97,45 +105,48 @@ def show_capture(capture: Capture, *, pipelines: bool, as_json: bool) -> bool:
     shaders = archive.counts().get(Tag.SHADER_MODULE, 0)
     shader_bytes = sum(archive.raw_size(Tag.SHADER_MODULE, hash) for hash in archive.hashes(Tag.SHADER_MODULE))
     damage = capture.damage
-    is_whole = not damage and whole == kinds.total()
-    if as_json:
-        for row in rows:
-            write_json(row)
-        record = {
-            "type": "capture", "file": str(capture.archive.path), "application": as_dict(identity),
-            "api_version": vulkan_version(capture.application.api_version), "features": capture.application.features,
-            "applications": applications_record(capture), "mixed_features": capture.mixes_features,
-            "pipelines": dict(kinds), "entries": entries, "file_bytes": capture.archive.path.stat().st_size,
-            "shader_bytes": shader_bytes, "needs": {f"{kind} {name}": n for (kind, name), n in needs.items()},
-            "damage": damage, "damaged_pipelines": damaged,
-        }  # fmt: skip
-        write_json(record)
-        return is_whole
-    echo(f"{capture.archive.path}: Fossilize archive, {size_text(capture.archive.path.stat().st_size)}, {len(archive)} entries")
+    hashes = HashCheck(archive).run() if check_hashes else None
+    is_whole = not damage and whole == kinds.total() and not (hashes and hashes.wrong)
+    for row in rows:
+        out.record(row)
+    record = {
+        "type": "capture", "file": str(capture.archive.path), "application": as_dict(identity),
+        "api_version": vulkan_version(capture.application.api_version), "features": capture.application.features,
+        "applications": applications_record(capture), "mixed_features": capture.mixes_features,
+        "pipelines": dict(kinds), "entries": entries, "file_bytes": capture.archive.path.stat().st_size,
+        "shader_bytes": shader_bytes, "needs": {f"{kind} {name}": n for (kind, name), n in needs.items()},
+        "damage": damage, "damaged_pipelines": damaged,
+    }  # fmt: skip
+    if hashes:
+        record |= hashes_record(hashes)
+    size = size_text(capture.archive.path.stat().st_size)
+    shown: list[Shown] = [f"{capture.archive.path}: Fossilize archive, {size}, {len(archive)} entries"]
     several = capture.applications if len(capture.applications) > 1 else ()
     if not several:
-        echo(f"application  {identity.name or '(no name)'}, engine {identity.engine_name or '(no name)'}")
-        echo(f"Vulkan       {vulkan_version(capture.application.api_version)}")
-        echo(f"robustness   {feature_names(capture.application)}")
+        shown.append(f"application  {identity.name or '(no name)'}, engine {identity.engine_name or '(no name)'}")
+        shown.append(f"Vulkan       {vulkan_version(capture.application.api_version)}")
+        shown.append(f"robustness   {feature_names(capture.application)}")
     for number, each in enumerate(several, 1):
         names = f"{each.identity.name or '(no name)'}, engine {each.identity.engine_name or '(no name)'}"
         version = vulkan_version(each.api_version)
-        echo(f"application  {number}: {names}; Vulkan {version}; robustness {feature_names(each)}")
+        shown.append(f"application  {number}: {names}; Vulkan {version}; robustness {feature_names(each)}")
     if capture.mixes_features:
-        echo("             their robustness features differ: compile for one at a time, with --application")
-    echo(f"pipelines    {', '.join(f'{count} {kind}' for kind, count in kinds.items()) or 'none'}")
-    echo(f"shaders      {shaders} modules, {size_text(shader_bytes)}")
-    echo(f"entries      {', '.join(f'{count} {name}' for name, count in entries.items()) or 'none'}")
+        shown.append("             their robustness features differ: compile for one at a time, with --application")
+    shown.append(f"pipelines    {', '.join(f'{count} {kind}' for kind, count in kinds.items()) or 'none'}")
+    shown.append(f"shaders      {shaders} modules, {size_text(shader_bytes)}")
+    shown.append(f"entries      {', '.join(f'{count} {name}' for name, count in entries.items()) or 'none'}")
+    if hashes:
+        shown.append(f"hashes       {hashes_text(hashes)}")
     if needs:
         table = [
             [kind, name, str(count)] for (kind, name), count in sorted(needs.items(), key=lambda item: (item[0][0], -item[1]))
         ]
-        print_table("needed beyond Vulkan 1.0", ["kind", "name", "pipelines"], table, right=(2,))
+        shown.append(Table("needed beyond Vulkan 1.0", ["kind", "name", "pipelines"], table, right=(2,)))
     if pipelines:
-        shown = [[row["pipeline"], row["kind"], ", ".join(row["needs"]) or "-"] for row in rows]
-        print_table("", ["pipeline", "kind", "needs"], shown)
-    for text in [*damage, *damaged]:
-        echo(f"damaged: {text}")
+        table = [[row["pipeline"], row["kind"], ", ".join(row["needs"]) or "-"] for row in rows]
+        shown.append(Table("", ["pipeline", "kind", "needs"], table))
+    bad = [*damage, *damaged, *(hashes.wrong if hashes else ())]
+    out.record(record, *shown, *(f"damaged: {text}" for text in bad))
     return is_whole
 
 
@@ -163,7 +174,7 @@ def vulkan_version(version: int) -> str:
 # -- databases
 
 
-def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -> None:
+def show_psdb(database: Psdb, *, pipelines: bool, values: bool, out: Output) -> None:
     """Identity, groups, values, sizes, de-duplication, the poison list, and the driver's statistics where they are stored."""
     from shaderkiln.endings import signal_name
     from shaderkiln.keys import ValueType
@@ -172,59 +183,62 @@ def show_psdb(database: Psdb, *, pipelines: bool, values: bool, as_json: bool) -
     statistics = database.statistics()
     poison = list(database.poison())
     kinds: Counter[str] = Counter(group.kind for group in database.groups())
-    if as_json:
-        if pipelines:
-            for group in database.groups():
-                write_json(_group_record(database, group))
-        if values:
-            for value in database.values():
-                write_json({"type": "value", "key": value.key.hex(), "value_type": value.type.name, "bytes": value.size})
-        record = {
-            "type": "psdb", "file": str(database.path), "identity": as_dict(identity),
-            "abi_text": format_version(identity.abi_version), "application": as_dict(application),
-            "groups": dict(kinds), "statistics": msgspec.to_builtins(statistics, str_keys=True),
-            "poison": [
-                {"pipeline": p.name, "kind": p.kind, "outcome": str(p.outcome), "signal": signal_name(p.signal)} for p in poison
-            ],
-        }  # fmt: skip
-        write_json(record)
-        return
-    echo(f"{database.path}: PSDB, format 1, {size_text(statistics.file_bytes)}")
-    echo(f"family       {identity.family} (vendor {identity.vendor_id:#06x}, device {identity.device_id:#06x})")
-    echo(f"driver       {identity.driver_name}, {identity.driver_build}")
-    echo(f"ABI          {format_version(identity.abi_version)}, {identity.object_code_form}, {identity.pointer_bits} bits")
-    echo(f"cache UUID   {identity.cache_uuid.hex()}")
+    groups = [_group_record(database, group) for group in database.groups()] if pipelines else []
+    for group in groups:
+        out.record(group)
+    if values:
+        for value in database.values():
+            out.record({"type": "value", "key": value.key.hex(), "value_type": value.type.name, "bytes": value.size})
+    record = {
+        "type": "psdb", "file": str(database.path), "identity": as_dict(identity),
+        "abi_text": format_version(identity.abi_version), "application": as_dict(application),
+        "groups": dict(kinds), "statistics": msgspec.to_builtins(statistics, str_keys=True),
+        "poison": [
+            {"pipeline": p.name, "kind": p.kind, "outcome": str(p.outcome), "signal": signal_name(p.signal)} for p in poison
+        ],
+    }  # fmt: skip
+    shown: list[Shown] = [
+        f"{database.path}: PSDB, format 1, {size_text(statistics.file_bytes)}",
+        f"family       {identity.family} (vendor {identity.vendor_id:#06x}, device {identity.device_id:#06x})",
+        f"driver       {identity.driver_name}, {identity.driver_build}",
+        f"ABI          {format_version(identity.abi_version)}, {identity.object_code_form}, {identity.pointer_bits} bits",
+        f"cache UUID   {identity.cache_uuid.hex()}",
+    ]
     if identity.global_key:
-        echo(f"global key   {identity.global_key.hex()}")
-    echo(f"robustness   {', '.join(f.rsplit('.', 1)[-1] for f in identity.features) or 'none'}")
-    echo(f"application  {application.name or '(no name)'}, engine {application.engine_name or '(no name)'}")
-    echo(f"groups       {statistics.groups}: {', '.join(f'{count} {kind}' for kind, count in kinds.items()) or 'none'}")
+        shown.append(f"global key   {identity.global_key.hex()}")
+    shown.append(f"robustness   {', '.join(f.rsplit('.', 1)[-1] for f in identity.features) or 'none'}")
+    shown.append(f"application  {application.name or '(no name)'}, engine {application.engine_name or '(no name)'}")
+    shown.append(f"groups       {statistics.groups}: {', '.join(f'{count} {kind}' for kind, count in kinds.items()) or 'none'}")
     for value_type, each in statistics.by_type.items():
-        echo(f"values       {each.values} {value_type.name}, {size_text(each.bytes)}, stored {size_text(each.stored_bytes)}")
+        shown.append(
+            f"values       {each.values} {value_type.name}, {size_text(each.bytes)}, stored {size_text(each.stored_bytes)}"
+        )
     saved = size_text(statistics.saved_bytes)
-    echo(f"payloads     {statistics.payloads}, {size_text(statistics.payload_bytes)}; storing equal ones once saves {saved}")
+    shown.append(
+        f"payloads     {statistics.payloads}, {size_text(statistics.payload_bytes)}; storing equal ones once saves {saved}"
+    )
     shared = _sharing(database)
-    echo(f"sharing      {shared[0]} value references by groups, {shared[1]} distinct values")
+    shown.append(f"sharing      {shared[0]} value references by groups, {shared[1]} distinct values")
     if pipelines:
-        rows = []
-        for group in database.groups():
-            record = _group_record(database, group)
-            rows.append([group.name, group.kind, str(len(group.value_keys)), size_text(record["bytes"])])
-        print_table("", ["pipeline", "kind", "values", "size"], rows, right=(2, 3))
-        executables = [(group.name, each) for group in database.groups() for each in _performance(database, group) or ()]
+        rows = [[each["pipeline"], each["kind"], str(len(each["values"])), size_text(each["bytes"])] for each in groups]
+        shown.append(Table("", ["pipeline", "kind", "values", "size"], rows, right=(2, 3)))
+        executables = [(group["pipeline"], each) for group in groups for each in group["statistics"] or ()]
         if executables:
             columns, rows = statistics_table(executables)
             numbers = tuple(range(2, len(columns)))
-            print_table("shader statistics (kiln compile --perf); all of them with --json", columns, rows, right=numbers)
+            shown.append(
+                Table("shader statistics (kiln compile --perf); all of them with --json", columns, rows, right=numbers)
+            )
     elif performance := statistics.by_type.get(ValueType.PERFORMANCE_DATA):
-        echo(f"statistics   of {performance.values} pipelines; --pipelines shows them")
+        shown.append(f"statistics   of {performance.values} pipelines; --pipelines shows them")
     if values:
         listed = [[value.key.hex(), ValueType(value.type).name, size_text(value.size)] for value in database.values()]
-        print_table("", ["value key", "type", "size"], listed, right=(2,))
+        shown.append(Table("", ["value key", "type", "size"], listed, right=(2,)))
     for entry in poison:
         ending = signal_name(entry.signal) if entry.outcome == "crashed" else ""
         text = f"{entry.outcome} {entry.kind} {entry.name}{f' with {ending}' if ending else ''}"
-        echo(f"poison       {text} in {entry.driver_build}")
+        shown.append(f"poison       {text} in {entry.driver_build}")
+    out.record(record, *shown)
 
 
 def _sharing(database: Psdb) -> tuple[int, int]:

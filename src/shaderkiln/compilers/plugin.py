@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from msgspec import Struct, field
 
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription
-from shaderkiln.errors import InvalidArgumentError, NotFoundError, ShaderkilnError
+from shaderkiln.errors import InvalidArgumentError, NotFoundError, ShaderkilnError, Trouble
 from shaderkiln.identity import CompilerIdentity
 from shaderkiln.keys import OBJECT_VERSION, Group, ObjectKey
 
@@ -36,9 +36,13 @@ than a run that finds everything done, so these are known here too and asked fir
 class FamilyNotFoundError(NotFoundError):
     """Nothing here compiles for the family that was asked for (``DXGI_ERROR_NOT_FOUND``)."""
 
+    trouble = Trouble.DRIVER
+
 
 class PluginError(ShaderkilnError):
     """A compiler plugin cannot be loaded."""
+
+    trouble = Trouble.DRIVER
 
 
 class AdapterFamily(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator

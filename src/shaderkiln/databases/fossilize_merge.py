@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shaderkiln.databases.fossilize_check import HashCheck
+from shaderkiln.databases.fossilize_read import FossilizeArchive
 from shaderkiln.databases.fossilize_scan import MAX_DAMAGE, WINDOW, Damage, Scanner, open_archive
 from shaderkiln.databases.fossilize_write import NewFile, write_all
 from shaderkiln.errors import DamagedInputError, InvalidArgumentError
@@ -54,6 +56,8 @@ class InputLedger:
     bytes_read: int = 0
     damage: tuple[Damage, ...] = ()
     conflicts: list[Conflict] = field(default_factory=list)
+    not_checked: int = 0
+    """Entries whose hash was to be checked and cannot be computed here."""
 
     @property
     def balanced(self) -> bool:
@@ -95,11 +99,13 @@ def merge(
     progress: Progress | None = None,
     *,
     inflate: bool = False,
+    check_hashes: bool = False,
 ) -> Ledger:
     """Write every good entry of the inputs, in their order, into one new archive; of equal keys the first good one counts.
 
     Every stored checksum is verified (an entry without one is inflated); ``inflate`` inflates every payload, so that an entry
-    whose stated raw size is wrong is dropped as well. Takes up to 170 bytes of memory for each key. The output appears when it
+    whose stated raw size is wrong is dropped as well. With ``check_hashes`` an entry that is not what its name says is dropped too
+    (``HashCheck``). Takes up to 170 bytes of memory for each key. The output appears when it
     is complete and on the disk; inputs are never changed.
 
     Raises as ``FossilizeArchive.open`` does for an input, InvalidArgumentError if the output is one of the inputs, and
@@ -110,7 +116,7 @@ def merge(
     if output.exists() and any(path.exists() and output.samefile(path) for path in paths):
         raise InvalidArgumentError(f"{output}: the output is one of the inputs")
     total = sum(path.stat().st_size for path in paths if path.exists())
-    with NewFile(output) as new, _Merger(paths, output, new, inflate) as merger:
+    with NewFile(output) as new, _Merger(paths, output, new, inflate, check_hashes) as merger:
         write_all(output, new.descriptor, file_header())
         merger.written = FILE_HEADER_SIZE
         for number in range(len(paths)):
@@ -119,18 +125,25 @@ def merge(
         return Ledger(output, tuple(merger.ledgers), merger.written)
 
 
-def salvage(input: str | os.PathLike[str], output: str | os.PathLike[str], progress: Progress | None = None) -> Ledger:
+def salvage(
+    input: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    check_hashes: bool = False,
+) -> Ledger:
     """Write every entry of a damaged archive that proves good, by checksum and by inflating, into a new one; see ``merge``."""
-    return merge([input], output, progress, inflate=True)
+    return merge([input], output, progress, inflate=True, check_hashes=check_hashes)
 
 
 class _Merger:
-    def __init__(self, paths: list[Path], output: Path, new: NewFile, inflate: bool) -> None:
+    def __init__(self, paths: list[Path], output: Path, new: NewFile, inflate: bool, check_hashes: bool) -> None:
         self.paths = paths
         self.output = output
         self.new = new
         self.descriptor = new.descriptor
         self.inflate = inflate
+        self.check_hashes = check_hashes
         self.ledgers: list[InputLedger] = []
         self.written = 0
         self._synced = 0
@@ -138,6 +151,8 @@ class _Merger:
         # For each tag: hash -> number of the input << 48 | offset of the entry that was kept.
         self._seen: list[dict[int, int]] = [{} for _ in range(max(Tag) + 1)]
         self._open: dict[int, int] = {}
+        self._archive: FossilizeArchive | None = None
+        """The input whose hashes are checked, for looking up what its entries refer to."""
 
     def __enter__(self) -> _Merger:
         return self
@@ -146,6 +161,8 @@ class _Merger:
         for descriptor in self._open.values():
             os.close(descriptor)
         self._open.clear()
+        if self._archive:
+            self._archive.close()
 
     def add(self, number: int, progress: Callable[[int], None] | None) -> None:
         """Copy the good entries of one input that are not there yet."""
@@ -154,12 +171,23 @@ class _Merger:
         source = self._source(number)
         size = os.fstat(source).st_size
         scanner = Scanner(source, size, verify=True, inflate=self.inflate)
+        wrong: list[Damage] = []
+        wrong_count = 0
+        check = None
+        if self.check_hashes:
+            self._archive = FossilizeArchive.open(self.paths[number], index=False)
+            check = HashCheck(self._archive)
         seen, place = self._seen, number << _OFFSET_BITS
         for batch in scanner.batches():
             place_of_base = place + batch.base
             start = end = 0
             for tag, hash, at, after in zip(batch.tags, batch.hashes, batch.offsets, batch.ends, strict=True):
                 where = place_of_base + at
+                if check and (fault := self._wrong(check, number, Tag(tag), hash, where & _OFFSET_MASK)):
+                    wrong_count += 1
+                    if len(wrong) < MAX_DAMAGE:
+                        wrong.append(fault)
+                    continue
                 if (earlier := seen[tag].setdefault(hash, where)) == where:
                     if at == end:
                         end = after
@@ -182,15 +210,27 @@ class _Merger:
                 self.new.sync_behind()
             if progress:
                 progress(self.done + scanner.position)
-        ledger.kept = ledger.entries - ledger.duplicates - ledger.conflicting
-        ledger.dropped = scanner.damage_count
+        if check and self._archive:
+            self._archive.close()
+            ledger.not_checked = sum(check.not_checked.values())
+        ledger.kept = ledger.entries - ledger.duplicates - ledger.conflicting - wrong_count
+        ledger.dropped = scanner.damage_count + wrong_count
         ledger.entries += scanner.damage_count
-        ledger.damage = tuple(scanner.damage)
+        ledger.damage = tuple(sorted([*scanner.damage, *wrong], key=lambda damage: damage.offset)[:MAX_DAMAGE])
         ledger.bytes_read = size
         self.done += size
         assert ledger.balanced
         if progress:
             progress(self.done)
+
+    def _wrong(self, check: HashCheck, number: int, tag: Tag, hash: int, offset: int) -> Damage | None:
+        """An entry that is not what its name says, as damage; None for every other."""
+        header, stored = self._stored(number, offset)
+        try:
+            reason = check.fault(tag, hash, unpack_payload(stored, header.flags, header.raw_size))
+        except DamagedInputError as error:
+            reason = str(error)
+        return Damage(offset, ENTRY_HEADER_SIZE + header.stored_size, reason, tag, hash) if reason else None
 
     def _source(self, number: int) -> int:
         """A descriptor of an input; at most ``_OPEN_INPUTS`` are open at once."""

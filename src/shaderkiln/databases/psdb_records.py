@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from msgspec import Struct
 
 from ..endings import Ending
-from ..errors import CacheCorruptError, ShaderkilnError
+from ..errors import CacheCorruptError, ShaderkilnError, Trouble
 from ..identity import ApplicationIdentity, CompilerIdentity, Difference, differences
 from ..keys import ObjectKey, ValueKey, ValueType
 
@@ -27,10 +27,13 @@ class DatabaseBusyError(ShaderkilnError):
     """Another process is building the same database (``E_ACCESSDENIED``)."""
 
     default_code = "E_ACCESSDENIED"
+    trouble = Trouble.OUTPUT
 
 
 class DatabaseWriteError(ShaderkilnError):
     """The system refused a write, for example for want of disk space; what was committed before is kept."""
+
+    trouble = Trouble.OUTPUT
 
 
 class Poison(Struct, frozen=True):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from shaderkiln.errors import ShaderkilnError
+from shaderkiln.errors import ShaderkilnError, Trouble
 
 MIRROR_VARIABLE = "SHADERKILN_DEBIAN_MIRROR"
 """Environment variable with the URI of a Debian mirror to use in place of the machine's own."""
@@ -32,12 +32,23 @@ OF_THE_SYSTEM = ("libc6", "libgcc-s1", "libstdc++6", "libcrypt1", "python3", "dp
 NOT_UNPACKED = re.compile(r"gcc-\d+-base|libx11-data|debconf|ucf|sensible-utils|[a-z0-9.+-]+-doc")
 """Packages of a closure that hold only data that no driver reads."""
 
-_MAX_SOURCES_FILE = 1 << 20
+_MAX_FILE = 1 << 20
 _STANDARD_ALIASES = ("stable", "oldstable", "testing")
 
 
 class FetchError(ShaderkilnError):
     """Packages could not be fetched or unpacked; the message says why and what to do."""
+
+    trouble = Trouble.DRIVER
+
+
+class ExpiredListError(FetchError):
+    """The mirror lags behind: its signed list of packages is past its date."""
+
+    def __init__(self, message: str, age: str) -> None:
+        super().__init__(message)
+        self.age = age
+        """For how long, as apt writes it: ``3d 4h 5min 6s``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,27 @@ def parse_os_release(text: str) -> dict[str, str]:
     return fields
 
 
+def os_release() -> dict[str, str]:
+    """The fields of this machine's os-release file; empty where it has none."""
+    for path in ("/etc/os-release", "/usr/lib/os-release"):
+        try:
+            with Path(path).open("rb") as stream:
+                return parse_os_release(stream.read(_MAX_FILE).decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return {}
+
+
+def codename(what: str, advice: str) -> str:
+    """The name of the suite that this machine runs, which ``what`` from there; elsewhere FetchError is raised with ``advice``."""
+    release = os_release()
+    name = release.get("VERSION_CODENAME", "")
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", name) or "debian" not in (release.get("ID"), *release.get("ID_LIKE", "").split()):
+        machine = release.get("PRETTY_NAME", "another")
+        raise FetchError(f"{what} from Debian's suites, and this machine runs {machine!r}; {advice}")
+    return name
+
+
 def parse_one_line_sources(text: str) -> tuple[AptSource, ...]:
     """The enabled ``deb`` lines of a ``.list`` file (sources.list(5)); lines apt would not take are left out."""
     sources = []
@@ -116,7 +148,7 @@ def read_apt_sources(etc: Path = Path("/etc/apt")) -> tuple[AptSource, ...]:
             continue
         try:
             with file.open("rb") as stream:
-                text = stream.read(_MAX_SOURCES_FILE).decode("utf-8", "replace")
+                text = stream.read(_MAX_FILE).decode("utf-8", "replace")
         except OSError:
             continue
         sources += parse_deb822_sources(text) if file.suffix == ".sources" else parse_one_line_sources(text)
@@ -210,6 +242,14 @@ def explain_apt_failure(messages: str, what: str) -> str:
     return f"{what} failed: {first}; {advice}"
 
 
+def apt_failure(messages: str, what: str) -> FetchError:
+    """The error that stands for a failure of apt, by what it wrote to standard error."""
+    text = explain_apt_failure(messages, what)
+    if expired := re.search(r"Release file for \S+ is expired \(invalid since ([^)]*)\)", messages):
+        return ExpiredListError(text, expired[1])
+    return FetchError(text)
+
+
 class PrivateApt:
     """apt with a state of its own in ``folder``. Kept between calls, an interrupted download goes on where it stopped."""
 
@@ -222,7 +262,7 @@ class PrivateApt:
                     "unpack a driver build yourself and add it with its folder (--from DIR), or use the drivers of the system"
                 )
         self._folder = folder
-        for name in ("lists/partial", "cache/archives/partial", "log"):
+        for name in ("lists/partial", "cache/archives/partial", "none/partial", "log"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         self.architecture = _run_tool(["dpkg", "--print-architecture"], "asking dpkg for the architecture").strip()
         (folder / "status").write_text("".join(_INSTALLED.format(name, self.architecture) for name in installed))
@@ -230,26 +270,33 @@ class PrivateApt:
         (folder / "apt.conf").write_text(_APT_CONFIGURATION)
 
     def update(self, progress: Progress | None = None, *, expired: bool = False) -> None:
-        """Fetches the package lists; with ``expired`` also signed ones past their date. Raises FetchError."""
+        """Fetches the package lists; with ``expired`` also signed ones past their date, for which ExpiredListError is raised else.
+
+        Raises FetchError.
+        """
         dates = ["-o", "Acquire::Check-Valid-Until=false"] if expired else []
         self._apt_get([*dates, "update", "--error-on=any"], "fetching the package lists", progress)
 
     def has(self, package: str) -> bool:
         """Whether the lists have that package."""
-        result = subprocess.run(
-            ["apt-cache", *self._options(), "show", "--no-all-versions", "--", package],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=_tool_environment(),
-            check=False,
-        )
-        return result.returncode == 0
+        try:
+            _run_tool(["apt-cache", *self._options(), "show", "--no-all-versions", "--", package], "asking for a package")
+        except FetchError:
+            return False
+        return True
 
-    def closure(self, suite: str, packages: Sequence[str]) -> tuple[DebFile, ...]:
-        """The packages and all that they depend on, beyond the installed ones, without the NOT_UNPACKED ones."""
-        arguments = ["install", "--print-uris", "-o", "Acquire::ForceHash=SHA256", "-qq", "-t", suite, *packages]
+    def closure(self, suite: str, packages: Sequence[str], required: Sequence[str] = ()) -> tuple[DebFile, ...]:
+        """The packages and all that they depend on, beyond the installed ones, without the NOT_UNPACKED ones.
+
+        Raises FetchError, also where one of the ``required`` is not among them.
+        """
+        # apt does not name what is downloaded already, so it looks where nothing is.
+        options = ("-o", "Acquire::ForceHash=SHA256", "-o", f"Dir::Cache::archives={self._folder / 'none'}")
+        arguments = ["install", "--print-uris", *options, "-qq", "-t", suite, *packages]
         files = parse_print_uris(self._apt_get(arguments, f"resolving {' '.join(packages)}"))
+        for name in required:
+            if not any(file.name == name for file in files):
+                raise FetchError(f"the suite {suite!r} has no package {name} for {self.architecture} on this mirror")
         return tuple(sorted((f for f in files if not NOT_UNPACKED.fullmatch(f.name)), key=lambda f: f.name))
 
     def download(self, files: Sequence[DebFile], progress: Progress | None = None) -> list[Path]:
@@ -264,6 +311,10 @@ class PrivateApt:
             if file in wanted and not is_whole(path, file):
                 raise FetchError(f"downloading {file.name} failed: {path} is missing or incomplete; run it again")
         return paths
+
+    def forget_archives(self) -> None:
+        """Removes the downloads. The package lists stay: they make the next refresh short."""
+        shutil.rmtree(self._folder / "cache", ignore_errors=True)
 
     def _options(self) -> list[str]:
         folder = self._folder
@@ -326,7 +377,7 @@ class PrivateApt:
             output.seek(0)
             errors.seek(0)
             if return_code:
-                raise FetchError(explain_apt_failure(errors.read(1 << 16), what))
+                raise apt_failure(errors.read(1 << 16), what)
             return output.read(1 << 24)
 
 

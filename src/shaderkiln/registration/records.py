@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-from shaderkiln.errors import ShaderkilnError
+from shaderkiln.errors import ShaderkilnError, Trouble
 from shaderkiln.identity import ApplicationIdentity
 
 DEFAULT_COMPONENT = "default"
@@ -24,6 +24,7 @@ class RegistryBusyError(ShaderkilnError):
     """Another process holds the installer's name or the registry for too long (``E_ACCESSDENIED``)."""
 
     default_code = "E_ACCESSDENIED"
+    trouble = Trouble.OUTPUT
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,30 +7,30 @@ and used by the translator's process only (``translator.worker_arguments``). Not
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
 import struct
-import tempfile
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from shaderkiln.drivers.packages import (
+from shaderkiln.drivers.package_store import (
+    MANIFEST,
     Deb,
     DriverPackageError,
-    Progress,
-    _lock_file,
-    _os_release,
-    _xdg,
+    PackageFolder,
+    PackageManifest,
     default_cache_folder,
-    install_folder,
+    lock_file,
+    refuse_separators,
+    xdg_folder,
 )
-from shaderkiln.errors import InvalidArgumentError, NotFoundError
+from shaderkiln.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from shaderkiln.drivers.debian import Progress
 
 NAME = "vkd3d-shader"
 """Name of the package that can be fetched."""
@@ -41,8 +41,6 @@ SUITE = "forky"
 
 _SONAME = "libvkd3d-shader.so.1"
 _PACKAGE = "libvkd3d-shader1"
-_MANIFEST = "manifest.json"
-_MAX_JSON = 1 << 20
 _UPSTREAM = re.compile(r"(?:\d+:)?(\d+)\.(\d+)")
 _DXIL_FROM = (1, 16)
 
@@ -53,26 +51,22 @@ _NOTICE = (
 )
 
 
-class Manifest(msgspec.Struct, frozen=True):
-    """What the package is. Paths are relative to the root."""
+class Manifest(PackageManifest, frozen=True, kw_only=True):
+    """What the package is."""
 
-    name: str
-    suite: str
-    architecture: str
-    debs: tuple[Deb, ...]
     library: str
     loader: str
     """The dynamic loader that runs the process; empty: the system's."""
-    library_folders: tuple[str, ...]
     notice: str
     """What the user should know; empty: nothing."""
-    created: str
-    """UTC, ISO 8601."""
-    format: int = 1
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (self.library, *self.library_folders, *([self.loader] if self.loader else []))
 
     @property
     def version(self) -> str:
-        return next((deb.version for deb in self.debs if deb.name == _PACKAGE), "")
+        return self.version_of(_PACKAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +95,7 @@ class TranslatorPackage:
 
 def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """``$XDG_DATA_HOME/shaderkiln/translators``, by default below ``~/.local/share``."""
-    return _xdg(environment, "XDG_DATA_HOME", ".local/share") / "shaderkiln" / "translators"
+    return xdg_folder(environment, "XDG_DATA_HOME", ".local/share") / "shaderkiln" / "translators"
 
 
 class TranslatorPackages:
@@ -110,11 +104,14 @@ class TranslatorPackages:
     def __init__(self, folder: Path | None = None, cache: Path | None = None) -> None:
         """Touches nothing; both default to the user's XDG folders."""
         self.folder = folder or default_folder()
+        self._place = PackageFolder(
+            self.folder / NAME, f"the package {NAME!r}", f"add it again (`kiln drivers add {NAME}`)", Manifest
+        )
         self._cache = cache or default_cache_folder()
 
     def names(self) -> tuple[str, ...]:
         """``vkd3d-shader`` where it is there, then ``system`` where the machine has a library."""
-        names = [NAME] if (self.folder / NAME / _MANIFEST).is_file() else []
+        names = [NAME] if (self._place.path / MANIFEST).is_file() else []
         return (*names, SYSTEM) if system_library() else tuple(names)
 
     def get(self, name: str = NAME) -> TranslatorPackage:
@@ -129,25 +126,19 @@ class TranslatorPackages:
             return TranslatorPackage(SYSTEM, library)
         if name != NAME:
             raise NotFoundError(f"no shader translator {name!r} is here; known names: {NAME}, {SYSTEM}")
-        folder = self.folder / NAME
-        try:
-            with (folder / _MANIFEST).open("rb") as stream:
-                data = stream.read(_MAX_JSON + 1)
-        except (FileNotFoundError, NotADirectoryError):
-            raise NotFoundError(f"the shader translator is not here; add it with `kiln drivers add {NAME}`") from None
-        except OSError as error:
-            raise DriverPackageError(f"the package {NAME!r} cannot be read: {error}") from error
-        return _opened(folder, data)
+        manifest = self._place.manifest()
+        if manifest is None:
+            raise NotFoundError(f"the shader translator is not here; add it with `kiln drivers add {NAME}`")
+        return _package(self._place, manifest)
 
     def best(self) -> TranslatorPackage:
         """The user's package, else the system's library. Raises NotFoundError without either."""
         try:
             return self.get(NAME)
         except NotFoundError:
-            library = system_library()
-            if not library:
+            if not system_library():
                 raise
-            return TranslatorPackage(SYSTEM, library)
+            return self.get(SYSTEM)
 
     def add(self, *, refresh: bool = False, mirror: str | None = None, progress: Progress | None = None) -> TranslatorPackage:
         """Fetches the package from the machine's own mirror (suite ``forky``), or, where that suite cannot be had, the library of
@@ -156,108 +147,62 @@ class TranslatorPackages:
         A package that is there is returned as it is, without any use of the network; ``refresh`` asks for newer versions. An
         interrupted call leaves no package. Raises DriverPackageError and ``drivers.debian.FetchError``.
         """
-        with self._locked(shared=True):
-            existing = self._existing()
+        existing = self._place.existing()
         if existing and not refresh:
-            return existing
-        if re.search("[:;$]", str(self.folder.absolute())):
-            raise InvalidArgumentError(f"{self.folder} has a character (':', ';' or '$') that a path of libraries cannot hold")
+            return _package(self._place, existing)
+        refuse_separators(self.folder)
         from shaderkiln.drivers import debian
 
-        release = _os_release()
-        codename = release.get("VERSION_CODENAME", "")
-        distributions = (release.get("ID", ""), *release.get("ID_LIKE", "").split())
-        if not re.fullmatch(r"[a-z][a-z0-9-]*", codename) or "debian" not in distributions:
-            raise debian.FetchError(
-                f"the shader translator comes from Debian's suites, and this machine runs "
-                f"{release.get('PRETTY_NAME', 'another')!r}; install its own package of {_SONAME} (vkd3d), which is found then"
-            )
+        codename = debian.codename(
+            "the shader translator comes", f"install its own package of {_SONAME} (vkd3d), which is found then"
+        )
         mirror = mirror or os.environ.get(debian.MIRROR_VARIABLE)
-        with _lock_file(self._cache / "translator.lock", wait=True):
+        with lock_file(self._cache / "translator.lock", exclusive=True, wait=True):
             try:
-                return self._fetch(SUITE, codename, True, existing, mirror, progress)
+                self._fetch(SUITE, codename, True, existing, mirror, progress)
             except debian.FetchError as error:
                 # What is there stays rather than become an older one.
-                if codename == SUITE or (existing and existing.manifest and existing.manifest.suite == SUITE):
+                if codename == SUITE or (existing and existing.suite == SUITE):
                     raise
-                why = str(error)
-            return self._fetch(codename, codename, False, existing, mirror, progress, why)
+                self._fetch(codename, codename, False, existing, mirror, progress, str(error))
+        return self.get(NAME)
 
     def remove(self) -> None:
         """Removes the package. Raises NotFoundError where it is not there, DriverPackageError where it is in use."""
-        if not (self.folder / NAME).is_dir():
+        if not self._place.path.is_dir():
             raise NotFoundError("the shader translator is not here")
-        with self._locked(), self._scratch() as scratch:
-            (self.folder / NAME).rename(scratch / "removed")
+        self._place.remove()
 
     def _fetch(
-        self, suite: str, codename: str, own_c_library: bool, existing: TranslatorPackage | None, mirror: str | None,
+        self, suite: str, codename: str, own_c_library: bool, existing: Manifest | None, mirror: str | None,
         progress: Progress | None, why: str = "",
-    ) -> TranslatorPackage:  # fmt: skip
+    ) -> None:  # fmt: skip
         from shaderkiln.drivers import debian
 
         sources = debian.choose_sources(debian.read_apt_sources(), codename, [suite], mirror)
         installed = tuple(name for name in debian.OF_THE_SYSTEM if not own_c_library or name != "libc6")
-        state = self._cache / f"translator-{suite}"
-        apt = debian.PrivateApt(state, sources, installed)
+        apt = debian.PrivateApt(self._cache / f"translator-{suite}", sources, installed)
         notice = ""
         try:
             apt.update(progress)
-        except debian.FetchError as error:
-            # A mirror that lags behind: what it has is signed all the same, and newer than what the machine's suite has.
-            if not own_c_library or "expired" not in str(error):
+        except debian.ExpiredListError:
+            # What such a mirror has is signed all the same, and newer than what the machine's suite has.
+            if not own_c_library:
                 raise
             apt.update(progress, expired=True)
             notice = f"the mirror's list of the suite {suite} is past its date; it is signed by Debian, and was used"
         wanted = (_PACKAGE, "libc6") if own_c_library else (_PACKAGE,)
-        files = tuple(f for f in apt.closure(suite, wanted) if f.name != "libc-gconv-modules-extra")
-        library = next((f for f in files if f.name == _PACKAGE), None)
-        if library is None:
-            raise debian.FetchError(f"the suite {suite!r} has no package {_PACKAGE} for {apt.architecture} on this mirror")
-        if own_c_library and not any(f.name == "libc6" for f in files):
-            raise debian.FetchError(f"the suite {suite!r} has no package libc6 for {apt.architecture} on this mirror")
-        versions = sorted((f.name, f.version, f.architecture) for f in files)
-        known = existing.manifest.debs if existing and existing.manifest else ()
-        if existing and versions == sorted((d.name, d.version, d.architecture) for d in known):
-            return existing
-        if not _reads_dxil(library.version):
-            notice = _NOTICE.format(
-                package=_PACKAGE, suite=SUITE, why=why or "it is too old", codename=codename, version=library.version
-            )
-        archives = apt.download(files, progress)
-        with self._locked(), self._scratch() as scratch:
-            root = scratch / "new" / "root"
-            root.mkdir(parents=True)
-            debian.unpack(archives, root, progress)
+        files = tuple(f for f in apt.closure(suite, wanted, wanted) if f.name != "libc-gconv-modules-extra")
+        version = next(f.version for f in files if f.name == _PACKAGE)
+        if not _reads_dxil(version):
+            why = why or "it is too old"
+            notice = _NOTICE.format(package=_PACKAGE, suite=SUITE, why=why, codename=codename, version=version)
+
+        def describe(root: Path, debs: tuple[Deb, ...]) -> Manifest:
             _slim(root)
-            debs = tuple(Deb(f.name, f.version, f.architecture, f.sha256, f.size) for f in files)
-            install_folder(self.folder / NAME, scratch, _described(root, suite, apt.architecture, debs, own_c_library, notice))
-        shutil.rmtree(state / "cache", ignore_errors=True)
-        return self.get(NAME)
+            return _described(root, suite, apt.architecture, debs, own_c_library, notice)
 
-    def _existing(self) -> TranslatorPackage | None:
-        # A damaged package counts as absent, so that adding it again mends it.
-        try:
-            return self.get(NAME)
-        except (NotFoundError, DriverPackageError):
-            return None
-
-    @contextlib.contextmanager
-    def _scratch(self) -> Iterator[Path]:
-        for left in self.folder.glob(f".{NAME}~*.partial"):
-            shutil.rmtree(left, ignore_errors=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{NAME}~", suffix=".partial", dir=self.folder))
-        try:
-            yield scratch
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-
-    @contextlib.contextmanager
-    def _locked(self, *, shared: bool = False) -> Iterator[None]:
-        with _lock_file(self.folder / ".locks" / NAME, shared=shared, wait=shared) as taken:
-            if not taken:
-                raise DriverPackageError(f"the package {NAME!r} is in use by another kiln; wait until it has ended")
-            yield
+        self._place.fetch(apt, files, existing, describe, progress)
 
 
 def system_library() -> str:
@@ -324,35 +269,19 @@ def _described(root: Path, suite: str, architecture: str, debs: tuple[Deb, ...],
             raise DriverPackageError("the package libc6 has no dynamic loader")
         loader = os.path.relpath(loaders[0], root)
     return Manifest(
-        NAME,
-        suite,
-        architecture,
-        debs,
-        os.path.relpath(library, root),
-        loader,
-        (os.path.relpath(library.parent, root),),
-        notice,
-        time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
+        name=NAME,
+        suite=suite,
+        architecture=architecture,
+        debs=debs,
+        library=os.path.relpath(library, root),
+        loader=loader,
+        library_folders=(os.path.relpath(library.parent, root),),
+        notice=notice,
     )
 
 
-def _opened(folder: Path, data: bytes) -> TranslatorPackage:
-    again = f"add it again (`kiln drivers add {NAME}`)"
-    try:
-        if len(data) > _MAX_JSON:
-            raise ValueError("too large")
-        manifest = msgspec.json.decode(data, type=Manifest)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise DriverPackageError(f"the manifest of the package {NAME!r} is damaged ({error}); {again}") from None
-    if manifest.format != 1 or manifest.name != NAME:
-        raise DriverPackageError(f"the manifest of the package {NAME!r} is of another format or package; {again}")
-    parts = [manifest.library, *manifest.library_folders, *([manifest.loader] if manifest.loader else [])]
-    if any("\0" in part or Path(part).is_absolute() or ".." in Path(part).parts for part in parts):
-        raise DriverPackageError(f"the manifest of the package {NAME!r} names paths outside its folder; {again}")
-    root = folder / "root"
-    missing = [part for part in parts if not (root / part).exists()]
-    if missing:
-        raise DriverPackageError(f"the package {NAME!r} is incomplete: {root / missing[0]} is missing; {again}")
+def _package(place: PackageFolder[Manifest], manifest: Manifest) -> TranslatorPackage:
+    root = place.root(manifest)
     return TranslatorPackage(
         NAME,
         str(root / manifest.library),
