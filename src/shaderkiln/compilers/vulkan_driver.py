@@ -27,7 +27,8 @@ from shaderkiln.identity import CompilerIdentity, format_version
 from shaderkiln.system.processes import usable_processors
 
 if TYPE_CHECKING:
-    from shaderkiln.descriptions.requirements import RequirementChecker, Unmet
+    from shaderkiln.descriptions.requirements import RequirementChecker
+    from shaderkiln.descriptions.unmet import Unmet
 
 APPLICATION_PROFILE_VERSION = 1 << 32
 """No application profiles are used: the first version of that, in the top 32 bits (EP-05)."""

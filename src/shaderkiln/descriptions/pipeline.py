@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from shaderkiln.descriptions.unmet import Unmet, text_of
 from shaderkiln.errors import UnsupportedError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.vulkan_registry.handles import Handle
@@ -15,9 +16,6 @@ from shaderkiln.vulkan_registry.structures import (
     GraphicsPipelineCreateInfo,
     RayTracingPipelineCreateInfoKHR,
 )
-
-if TYPE_CHECKING:
-    from shaderkiln.descriptions.requirements_device import Unmet
 
 PipelineKind: TypeAlias = Literal["graphics", "compute", "raytracing"]
 PipelineCreateInfo: TypeAlias = GraphicsPipelineCreateInfo | ComputePipelineCreateInfo | RayTracingPipelineCreateInfoKHR
@@ -64,4 +62,4 @@ class UnsupportedPipelineError(UnsupportedError):
     def __init__(self, reasons: Iterable[Unmet], object_key: bytes = b"") -> None:
         self.reasons = tuple(reasons)
         self.object_key = object_key
-        super().__init__("; ".join(dict.fromkeys(reason.text for reason in self.reasons)))
+        super().__init__(text_of(self.reasons))

@@ -16,14 +16,13 @@ from msgspec import Struct
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.descriptions import requirements_state as rules
 from shaderkiln.descriptions.pipeline import PipelineDescription
-from shaderkiln.descriptions.requirements_device import AdvertisedDevice, Findings, Unmet
+from shaderkiln.descriptions.requirements_device import AdvertisedDevice, Findings
 from shaderkiln.descriptions.requirements_spirv import EXECUTION_MODELS, STAGE_NAMES, check_entry_point, check_module
+from shaderkiln.descriptions.unmet import Unmet
 from shaderkiln.errors import DamagedInputError
 from shaderkiln.formats.spirv import EntryPoint, ModuleInfo, inspect_module
 from shaderkiln.vulkan_registry import structures as vk
 from shaderkiln.vulkan_registry.handles import Handle
-
-__all__ = ["RequirementChecker", "Unmet", "check"]
 
 _KEPT = 4096
 _KEPT_MODULES = 128

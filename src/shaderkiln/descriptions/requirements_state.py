@@ -132,7 +132,7 @@ def dynamic_states(found: Findings, states: Iterable[int]) -> None:
         name = NAMES["VkDynamicState"].get(state)
         if name is None:
             text = f"dynamic state {state} is not known here"
-            found.add("dynamic-state", f"VkDynamicState {state}", "known", "unknown", "dynamic state", text)
+            found.unknown("dynamic-state", f"VkDynamicState {state}", "dynamic state", text)
         elif not found.enumerant("VkDynamicState", state, "dynamic state", "dynamic-state"):
             continue
         elif (early := _CORE_13_DYNAMIC.get(state)) is not None:
@@ -222,9 +222,7 @@ def _input_assembly(
     elif topology == 10:
         found.feature(_F + "tessellationShader", where, "a topology of patches")
     elif topology > 10:
-        found.add(
-            "enumerant", f"VkPrimitiveTopology {topology}", "known", "unknown", where, f"topology {topology} is not known here"
-        )
+        found.unknown("enumerant", f"VkPrimitiveTopology {topology}", where, f"topology {topology} is not known here")
     if state.primitive_restart_enable and _RESTART not in dynamic and _TOPOLOGY not in dynamic:
         # VK_EXT_primitive_topology_list_restart
         restart = "VkPhysicalDevicePrimitiveTopologyListRestartFeaturesEXT.primitiveTopology"

@@ -14,6 +14,7 @@ from shaderkiln.capabilities import Capabilities
 from shaderkiln.compilers.plugin import FamilyCompiler, open_family
 from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind
 from shaderkiln.descriptions.traversal import references
+from shaderkiln.descriptions.unmet import text_of
 from shaderkiln.drivers.protocol import (
     Answer,
     CacheRead,
@@ -423,7 +424,7 @@ class VulkanDevice:
     def _require_met(self, description: PipelineDescription) -> None:
         unmet = self._compiler.check(description)
         if unmet:
-            raise DriverError("; ".join(dict.fromkeys(reason.text for reason in unmet)), code=_NO_FEATURE)
+            raise DriverError(text_of(unmet), code=_NO_FEATURE)
 
     def _create(
         self,
