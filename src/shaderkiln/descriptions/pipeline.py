@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
 from shaderkiln.descriptions.unmet import Unmet, text_of
-from shaderkiln.errors import UnsupportedError
+from shaderkiln.errors import InvalidArgumentError, UnsupportedError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import (
@@ -19,6 +19,21 @@ from shaderkiln.vulkan_registry.structures import (
 
 PipelineKind: TypeAlias = Literal["graphics", "compute", "raytracing"]
 PipelineCreateInfo: TypeAlias = GraphicsPipelineCreateInfo | ComputePipelineCreateInfo | RayTracingPipelineCreateInfoKHR
+PIPELINE_KINDS: Final[Mapping[PipelineKind, type[PipelineCreateInfo]]] = {
+    "graphics": GraphicsPipelineCreateInfo,
+    "compute": ComputePipelineCreateInfo,
+    "raytracing": RayTracingPipelineCreateInfoKHR,
+}
+"""Every kind of pipeline, with the structure that describes one of it."""
+_KIND_OF: Final[Mapping[type, PipelineKind]] = {structure: kind for kind, structure in PIPELINE_KINDS.items()}
+
+
+def pipeline_kind(create_info: object) -> PipelineKind:
+    """The kind of pipeline that a structure describes; InvalidArgumentError if it describes none."""
+    kind = _KIND_OF.get(type(create_info))
+    if kind is None:
+        raise InvalidArgumentError(f"{type(create_info).__name__} describes no pipeline")
+    return kind
 
 
 def has_shaders(pipeline: PipelineCreateInfo) -> bool:

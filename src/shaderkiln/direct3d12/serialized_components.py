@@ -17,8 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from shaderkiln.compilers.value_keys import PIPELINE_BINARY, object_code_values
-from shaderkiln.descriptions.pipeline import PipelineDescription
-from shaderkiln.drivers.protocol import AnyObject, AnyPipeline
+from shaderkiln.descriptions.pipeline import PipelineCreateInfo, PipelineDescription, pipeline_kind
+from shaderkiln.drivers.protocol import AnyObject
 from shaderkiln.errors import (
     AdapterNotFoundError,
     DamagedInputError,
@@ -382,12 +382,12 @@ _KINDS: dict[str, tuple[Any, ...]] = {
 
 
 class _Described(msgspec.Struct, frozen=True, array_like=True):
-    create_info: AnyPipeline
+    create_info: PipelineCreateInfo
     objects: tuple[_Object, ...]
     """Each after those to which it refers; its handle is made from its content. Shader modules come without their code."""
 
 
-def without_modules(info: AnyPipeline) -> AnyPipeline:
+def without_modules(info: PipelineCreateInfo) -> PipelineCreateInfo:
     """The same without shader modules, as a driver takes it that gets pipeline binaries."""
 
     def bare(stage: vk.PipelineShaderStageCreateInfo) -> vk.PipelineShaderStageCreateInfo:
@@ -398,7 +398,7 @@ def without_modules(info: AnyPipeline) -> AnyPipeline:
     return replace(info, stages=None if info.stages is None else tuple(map(bare, info.stages)))
 
 
-def encode_description(info: AnyPipeline, objects: Mapping[Handle, Any]) -> tuple[bytes, tuple[bytes, ...]]:
+def encode_description(info: PipelineCreateInfo, objects: Mapping[Handle, Any]) -> tuple[bytes, tuple[bytes, ...]]:
     """What ``info`` reaches, under handles that are made from content: the source's own names take no part.
 
     The code of its shader modules is not in it, and comes behind.
@@ -456,12 +456,12 @@ def decode_description(assembled: Assembled) -> PipelineDescription:
         found = _decoder().decode(record.description)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise DamagedInputError(f"pipeline: its description cannot be read: {error}") from None
-    kind = {vk.GraphicsPipelineCreateInfo: "graphics", vk.ComputePipelineCreateInfo: "compute"}.get(type(found.create_info))
+    kind = pipeline_kind(found.create_info)
     objects = dict(_objects(found, assembled.modules))
     if kind != record.kind or len(record.object_key) != 32 or not 0 <= record.version < 1 << 64:
         raise DamagedInputError("pipeline: its description is one of another kind of pipeline")
     _check_references(found, objects)
-    return PipelineDescription(record.object_key.hex()[:16], kind, found.create_info, objects)  # type: ignore[arg-type]
+    return PipelineDescription(record.object_key.hex()[:16], kind, found.create_info, objects)
 
 
 def _objects(found: _Described, modules: tuple[bytes, ...]) -> Iterator[tuple[Handle, Any]]:

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.compilers.value_keys import PIPELINE_BINARY, object_code_values
 from shaderkiln.databases.psdb import DamagedValueError, Poison, PsdbBuilder
-from shaderkiln.descriptions.pipeline import PipelineKind, has_shaders
+from shaderkiln.descriptions.pipeline import PIPELINE_KINDS, PipelineKind, has_shaders
 from shaderkiln.descriptions.unmet import Unmet
 from shaderkiln.drivers.protocol import Compile, Compiled
 from shaderkiln.endings import signal_number
@@ -33,7 +33,7 @@ from shaderkiln.workers.pool import Death, Limits, Result, Task
 
 COMMIT_SECONDS = 0.5
 COMMIT_PIPELINES = 64
-KINDS: tuple[PipelineKind, ...] = ("graphics", "compute", "raytracing")
+_KINDS = tuple(PIPELINE_KINDS)
 
 
 class JobOptions(Struct, frozen=True):
@@ -124,13 +124,13 @@ class CompileJob(Job):
         hashes, kinds, costs = array("Q"), bytearray(), array("Q")
         for kind, hash in self._pipelines():
             hashes.append(hash)
-            kinds.append(KINDS.index(kind))
+            kinds.append(_KINDS.index(kind))
             costs.append(min(self._source.cost(kind, hash), (1 << 32) - 1) << 32 | len(hashes) - 1)
         self.progress.total = len(hashes)
         self.progress.cost_total = sum(cost >> 32 for cost in costs)
         for cost in array("Q", sorted(costs, reverse=True)):
             index = cost & 0xFFFFFFFF
-            yield KINDS[kinds[index]], hashes[index], cost >> 32
+            yield _KINDS[kinds[index]], hashes[index], cost >> 32
 
 
 class _Twin(Struct):

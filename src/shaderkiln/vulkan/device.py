@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.compilers.plugin import FamilyCompiler, open_family
-from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind
+from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind, pipeline_kind
 from shaderkiln.descriptions.traversal import references
 from shaderkiln.descriptions.unmet import text_of
 from shaderkiln.drivers.protocol import (
@@ -42,12 +42,7 @@ from shaderkiln.vulkan.pipeline_cache import EXTERNALLY_SYNCHRONIZED, INTERNALLY
 from shaderkiln.vulkan.pipelines import Pipeline, PipelineBinary, checksum
 from shaderkiln.vulkan_registry import constants
 from shaderkiln.vulkan_registry.handles import Handle
-from shaderkiln.vulkan_registry.structures import (
-    ComputePipelineCreateInfo,
-    GraphicsPipelineCreateInfo,
-    PipelineCreateFlags2CreateInfo,
-    RayTracingPipelineCreateInfoKHR,
-)
+from shaderkiln.vulkan_registry.structures import PipelineCreateFlags2CreateInfo
 from shaderkiln.workers.pool import Limits
 from shaderkiln.workers.shared_process import ProcessEndedError, SharedProcess
 
@@ -71,11 +66,6 @@ _RADV = 3
 """VK_DRIVER_ID_MESA_RADV."""
 _MESA = frozenset({_RADV, 6, 13, 18, 19, 20, 22, 23, 24, 25, 26})
 """VkDriverId of Mesa's drivers: RADV, ANV, lavapipe, Turnip, V3DV, PanVK, Venus, Dozen, NVK, PowerVR, Honeykrisp."""
-_KINDS: dict[PipelineKind, type[PipelineCreateInfo]] = {
-    "graphics": GraphicsPipelineCreateInfo,
-    "compute": ComputePipelineCreateInfo,
-    "raytracing": RayTracingPipelineCreateInfoKHR,
-}
 
 
 def open_device(
@@ -547,10 +537,7 @@ def _description(
     info: AnyInfo, kind: PipelineKind | None, objects: Mapping[Handle, Struct] | None, index: int
 ) -> PipelineDescription:
     if not isinstance(info, PipelineDescription):
-        found = next((name for name, cls in _KINDS.items() if isinstance(info, cls)), None)
-        if found is None:
-            raise InvalidArgumentError(f"{type(info).__name__} describes no pipeline")
-        info = PipelineDescription(str(index), found, info, objects or {})
+        info = PipelineDescription(str(index), pipeline_kind(info), info, objects or {})
         _require_closed(info)
     if kind is not None and info.kind != kind:
         raise InvalidArgumentError(f"pipeline {info.name} is a {info.kind} pipeline")
