@@ -21,6 +21,7 @@ from shaderkiln.descriptions.requirements_spirv import EXECUTION_MODELS, STAGE_N
 from shaderkiln.descriptions.unmet import Unmet
 from shaderkiln.errors import DamagedInputError
 from shaderkiln.formats.spirv import EntryPoint, ModuleInfo, inspect_module
+from shaderkiln.vulkan_registry import constants as c
 from shaderkiln.vulkan_registry import structures as vk
 from shaderkiln.vulkan_registry.handles import Handle
 
@@ -153,7 +154,7 @@ class RequirementChecker:
 
     @staticmethod
     def _shading_rate(found: Findings, info: vk.PipelineFragmentShadingRateStateCreateInfoKHR, dynamic: frozenset[int]) -> None:
-        if 1000226000 in dynamic:
+        if c.VK_DYNAMIC_STATE_FRAGMENT_SHADING_RATE_KHR in dynamic:
             return
         rates = "VkPhysicalDeviceFragmentShadingRateFeaturesKHR."
         if info.fragment_size.width != 1 or info.fragment_size.height != 1:
