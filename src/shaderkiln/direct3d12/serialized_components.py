@@ -38,6 +38,7 @@ from shaderkiln.formats.pipeline_components import (
 )
 from shaderkiln.formats.pipeline_components import serialize as serialize_pieces
 from shaderkiln.formats.radv_shader import code_offset
+from shaderkiln.formats.vendors import NO_VULKAN_DRIVER, RADV
 from shaderkiln.identity import CompilerIdentity
 from shaderkiln.keys import Group, ObjectKey
 from shaderkiln.vulkan_registry import structures as vk
@@ -51,10 +52,6 @@ from .stored_objects import StoredObject, compiler_digest
 if TYPE_CHECKING:
     from .device import Direct3D12Device
 
-RADV = 3
-"""VkDriverId."""
-_NO_VULKAN_DRIVER = 64
-"""VkDriverId is below; a compiler that is no Vulkan driver calls itself something else, and may want its shaders."""
 _COMPUTE_STAGE = 0x20
 _DYNAMIC_BUFFERS = (8, 9)
 """VkDescriptorType of uniform and storage buffers with dynamic offsets."""
@@ -156,7 +153,7 @@ def serialize_stored(
         raise UnsupportedError(f"{description.name}: a {description.kind} pipeline made from other ones has no form in pieces")
     if not stored.values:
         raise UnsupportedError(f"{description.name}: it has no object code")
-    if compiler.object_code_form == PIPELINE_BINARY and compiler.driver_id < _NO_VULKAN_DRIVER:
+    if compiler.object_code_form == PIPELINE_BINARY and compiler.driver_id < NO_VULKAN_DRIVER:
         # With binaries a driver needs no shader.
         info = without_modules(info)
     encoded, modules = encode_description(info, description.objects)

@@ -32,6 +32,7 @@ from shaderkiln.drivers.protocol import (
 )
 from shaderkiln.errors import AllocationError, DamagedInputError, DriverError, InvalidArgumentError, ShaderkilnError
 from shaderkiln.formats.mesa_cache import Layout
+from shaderkiln.formats.vendors import MESA_DRIVERS, RADV
 from shaderkiln.formats.vk_cache import HEADER_SIZE
 from shaderkiln.identity import CompilerIdentity
 from shaderkiln.system.processes import usable_processors
@@ -62,10 +63,6 @@ _FLAGS = {
         "VkPhysicalDeviceMaintenance8FeaturesKHR.maintenance8",
     ),
 }
-_RADV = 3
-"""VK_DRIVER_ID_MESA_RADV."""
-_MESA = frozenset({_RADV, 6, 13, 18, 19, 20, 22, 23, 24, 25, 26})
-"""VkDriverId of Mesa's drivers: RADV, ANV, lavapipe, Turnip, V3DV, PanVK, Venus, Dozen, NVK, PowerVR, Honeykrisp."""
 
 
 def open_device(
@@ -349,14 +346,14 @@ class VulkanDevice:
             process.ask(DestroyCache(0, number))
 
     def _find_layout(self) -> Layout:
-        if self.capabilities.driver_id not in _MESA:
+        if self.capabilities.driver_id not in MESA_DRIVERS:
             return Layout.OPAQUE
         process = self._process
         process.ask(CreateCache(0, 1))
         answer = process.ask(ReadCache(0, 1, whole=True))
         assert isinstance(answer, CacheRead)
         process.ask(DestroyCache(0, 1))
-        if len(answer.data) == HEADER_SIZE and self.capabilities.driver_id == _RADV:
+        if len(answer.data) == HEADER_SIZE and self.capabilities.driver_id == RADV:
             return Layout.RADV_22
         return Layout.MESA
 
