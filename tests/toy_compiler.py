@@ -20,7 +20,7 @@ from msgspec import structs
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.compilers.plugin import AdapterFamily, Compiler, FamilyCompiler, FamilyNotFoundError
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription
-from shaderkiln.descriptions.requirements import Unmet
+from shaderkiln.descriptions.unmet import Unmet
 from shaderkiln.drivers.protocol import Executable, Representation, Statistic
 from shaderkiln.errors import InvalidArgumentError
 from shaderkiln.identity import CompilerIdentity
@@ -52,11 +52,9 @@ class ToyFamily(HostedFamily):
     def check(self, description: PipelineDescription) -> tuple[Unmet, ...]:
         if os.environ.get("TOY_TALE") != "choosy" or not text_of(description).startswith("choosy"):
             return ()
-        needed = "Toy.patience"
-        text = f"pipeline: a choosy one needs {needed}, which the device does not have"
         return (
-            Unmet("feature", needed, "true", "false", "pipeline", text),
-            Unmet("feature", "Toy.luck", "true", "false", "pipeline", "pipeline: it has no luck"),
+            Unmet("feature", "Toy.patience", ("Toy.patience",), "false", "pipeline", "a choosy one"),
+            Unmet("feature", "Toy.luck", "true", "false", "pipeline", "it has no luck"),
         )
 
 

@@ -9,11 +9,12 @@ from job_support import write_capture
 from toy_plugin import Kiln
 
 from shaderkiln.cli.unsupported import UnsupportedLines
-from shaderkiln.jobs.verdicts import Outcome, Reason, Verdict
+from shaderkiln.descriptions.unmet import Unmet
+from shaderkiln.jobs.verdicts import Outcome, Verdict
 
 
 def verdict(name: str, *things: str) -> Verdict:
-    reasons = tuple(Reason("feature", t, f"stage: it needs {t}, which the device does not have", "stage") for t in things)
+    reasons = tuple(Unmet("feature", t, (t,), "false", "stage", "it") for t in things)
     return Verdict(name, "compute", Outcome.UNSUPPORTED, reasons=reasons)
 
 
@@ -29,6 +30,16 @@ def test_one_line_for_each_pipeline_with_its_first_reason() -> None:
         "toy: unsupported compute a: needs X.y",
         "toy: unsupported compute b: needs X.y and 1 more",
         "toy: unsupported compute c: needs VK_z",
+    ]
+
+
+def test_what_has_a_name_is_needed_and_what_is_a_sentence_is_told() -> None:
+    version = Unmet("structure", "VkX", ("Vulkan 1.2", "VK_x"), "Vulkan 1.1", "pipeline", "VkX")
+    limit = Unmet("limit", "VkL.sets", 9, 8, "layout", "descriptor sets", exceeds=True)
+    verdicts = [Verdict("a", "compute", Outcome.UNSUPPORTED, reasons=(each,)) for each in (version, limit)]
+    assert lines(*verdicts) == [
+        "toy: unsupported compute a: needs Vulkan 1.2 or VK_x",
+        "toy: unsupported compute a: descriptor sets 9 exceeds VkL.sets = 8",
     ]
 
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 import pytest
 from msgspec import Struct
 
+from shaderkiln.descriptions.pipeline import PipelineCreateInfo
 from shaderkiln.drivers.client import WorkerProcess, worker_arguments
 from shaderkiln.drivers.packages import DriverPackages
-from shaderkiln.drivers.protocol import Answer, AnyPipeline, Compile, Compiled, Define, Open, Opened
+from shaderkiln.drivers.protocol import Answer, Compile, Compiled, Define, Open, Opened
 from shaderkiln.drivers.targets import Target, candidate_targets, process_environment
 from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import (
@@ -208,5 +209,5 @@ def compiled(answer: Answer) -> Compiled:
     return answer
 
 
-def compile_ok(worker: WorkerProcess, pipeline: AnyPipeline, request: int = 1) -> Compiled:
+def compile_ok(worker: WorkerProcess, pipeline: PipelineCreateInfo, request: int = 1) -> Compiled:
     return compiled(worker.ask(Compile(request, pipeline)))

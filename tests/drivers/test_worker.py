@@ -35,9 +35,9 @@ from driver_support import (
     targets_of,
 )
 
+from shaderkiln.descriptions.pipeline import PipelineCreateInfo
 from shaderkiln.drivers.client import WorkerProcess, worker_arguments
 from shaderkiln.drivers.protocol import (
-    AnyPipeline,
     Compile,
     Define,
     Failed,
@@ -96,13 +96,13 @@ def worker(opened: tuple[WorkerProcess, Opened]) -> WorkerProcess:
     return opened[0]
 
 
-def recreate(worker: WorkerProcess, pipeline: AnyPipeline, values: tuple[tuple[bytes, bytes], ...]) -> Recreated:
+def recreate(worker: WorkerProcess, pipeline: PipelineCreateInfo, values: tuple[tuple[bytes, bytes], ...]) -> Recreated:
     answer = worker.ask(Recreate(2, pipeline, values))
     assert isinstance(answer, Recreated), answer
     return answer
 
 
-def assert_hits(worker: WorkerProcess, pipeline: AnyPipeline) -> None:
+def assert_hits(worker: WorkerProcess, pipeline: PipelineCreateInfo) -> None:
     """It compiles, its object code alone creates it again, and without object code it cannot be created."""
     values = compile_ok(worker, pipeline).values
     assert values
@@ -126,7 +126,7 @@ def test_capabilities_are_those_of_the_device(opened: tuple[WorkerProcess, Opene
 
 @pytest.mark.spec("VC-14", "VC-15")
 @pytest.mark.parametrize("pipeline", [compute_pipeline(), graphics_pipeline()], ids=["compute", "graphics"])
-def test_object_code_alone_creates_the_pipeline(worker: WorkerProcess, pipeline: AnyPipeline) -> None:
+def test_object_code_alone_creates_the_pipeline(worker: WorkerProcess, pipeline: PipelineCreateInfo) -> None:
     assert_hits(worker, pipeline)
 
 
@@ -280,7 +280,7 @@ def test_robustness_follows_the_application_alone(
 
 
 def test_errors_leave_the_worker_usable(worker: WorkerProcess) -> None:
-    cases: list[tuple[AnyPipeline, str, str]] = [
+    cases: list[tuple[PipelineCreateInfo, str, str]] = [
         (graphics_pipeline(layout=None, render_pass=RenderPassHandle(999)), "DXGI_ERROR_NOT_FOUND", "is not defined"),
         (graphics_pipeline(subpass=1 << 32), "E_INVALIDARG", "does not fit"),
         (graphics_pipeline(subpass=-1), "E_INVALIDARG", "does not fit"),

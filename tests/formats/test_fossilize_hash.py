@@ -104,8 +104,8 @@ def test_a_link() -> None:
 def test_application_information() -> None:
     assert compute_hash(ApplicationInfo(), nothing) == fnv(0, 0, 0, 0)
     info = fnv(1, 4206592, 2, 0xFF, ord("g"), 0)
-    features = fnv(1, 1000326000, 30, 10, 20)
-    structure = FeatureStructure(1000326000, (10, 20, 30))
+    features = fnv(1, 1000326001, 30, 10, 20)
+    structure = FeatureStructure(1000326001, (10, 20, 30))
     assert compute_hash(ApplicationInfo("g", None, 1, 2, 4206592, 1, (structure,)), nothing) == fnv(
         info & 0xFFFFFFFF, info >> 32, features & 0xFFFFFFFF, features >> 32
     )

@@ -13,7 +13,7 @@ from job_support import Run, groups, log_lines, name, put_frame, put_pipeline, w
 from shaderkiln.databases.fossilize import ArchiveWriter
 from shaderkiln.databases.psdb import Psdb
 from shaderkiln.descriptions.pipeline import PipelineDescription, PipelineKind
-from shaderkiln.descriptions.requirements import Unmet
+from shaderkiln.descriptions.unmet import Unmet
 from shaderkiln.errors import CacheCorruptError, DamagedInputError, DriverError
 from shaderkiln.formats.fossilize import Tag
 from shaderkiln.jobs.compile import CompileJob, JobOptions
@@ -405,8 +405,8 @@ class DoubtfulFamily(HostedFamily):
 
     def check(self, description: PipelineDescription) -> tuple[Unmet, ...]:
         text = toy_compiler.text_of(description)
-        doubt = Unmet("instruction", "VkFeatures.toyAtomics", 1, 0, "stage compute", "it needs toy atomics")
-        lack = Unmet("limit", "VkLimits.toys", 9, 2, "stage compute", "it needs 9 toys, the device has 2")
+        doubt = Unmet("instruction", "VkFeatures.toyAtomics", 1, 0, "", "it needs toy atomics")
+        lack = Unmet("limit", "VkLimits.toys", 9, 2, "", "it needs 9 toys, the device has 2")
         found = {"doubt": (doubt,), "lack": (lack, doubt)}
         if text.startswith("broken"):
             raise DamagedInputError("it is broken")

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shaderkiln.databases.psdb import Poison
+from shaderkiln.descriptions.unmet import Unmet
 from shaderkiln.endings import Ending, death_text, signal_name, signal_number
 from shaderkiln.jobs.verdicts import (
     GOOD,
     Outcome,
-    Reason,
     Tally,
     Verdict,
-    missing,
     remembered,
 )
 from shaderkiln.keys import ObjectKey
@@ -86,25 +85,15 @@ def test_a_tally_in_words_has_the_counts_in_the_order_of_outcomes() -> None:
 
 def test_what_is_missing_is_named_once_wherever_it_is_needed() -> None:
     reasons = (
-        Reason(
-            "stage",
-            "a",
-            "stage miss, module 1: RayTracingKHR needs A.b, which the device does not have",
-            "stage miss, module 1",
-        ),
-        Reason(
-            "stage",
-            "a",
-            "stage miss, module 2: RayTracingKHR needs A.b, which the device does not have",
-            "stage miss, module 2",
-        ),
-        Reason("extension", "x", "pipeline: VkX needs VK_x or VK_y, which the device does not have", "pipeline"),
-        Reason("limit", "l", "layout: 9 sets are more than 8", "layout"),
-        Reason("direct3d12", "w", "a work graph has no form here", ""),
+        Unmet("stage", "a", ("A.b",), "none", "stage miss, module 1", "RayTracingKHR"),
+        Unmet("stage", "a", ("A.b",), "none", "stage miss, module 2", "RayTracingKHR"),
+        Unmet("extension", "x", ("VK_x", "VK_y"), "none", "pipeline", "VkX"),
+        Unmet("limit", "l", 9, 8, "layout", "9 sets are more than 8"),
+        Unmet("direct3d12", "w", "", "", "", "a work graph has no form here"),
     )
     verdict = Verdict("0", "raytracing", Outcome.UNSUPPORTED, message="all of it", reasons=reasons)
-    assert missing(verdict) == ("A.b", "VK_x or VK_y", "9 sets are more than 8", "a work graph has no form here")
-    assert missing(Verdict("0", "compute", Outcome.UNSUPPORTED, message="all of it")) == ("all of it",)
+    assert verdict.missing() == ("A.b", "VK_x or VK_y", "9 sets are more than 8", "a work graph has no form here")
+    assert Verdict("0", "compute", Outcome.UNSUPPORTED, message="all of it").missing() == ("all of it",)
 
 
 def test_programs_read_verdicts_as_json() -> None:

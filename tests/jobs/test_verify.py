@@ -10,7 +10,7 @@ from job_support import Run, log_lines, name, write_capture
 
 from shaderkiln.databases.psdb import Psdb
 from shaderkiln.descriptions.pipeline import PipelineDescription
-from shaderkiln.descriptions.requirements import Unmet
+from shaderkiln.descriptions.unmet import Unmet
 from shaderkiln.errors import CacheCorruptError
 from shaderkiln.jobs.verdicts import Verdict
 from shaderkiln.jobs.verify import VerifyJob, VerifyReport

@@ -8,8 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from shaderkiln import api
 from shaderkiln.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_ALL_GOOD
 from shaderkiln.cli.output import Output, json_line, time_text
@@ -66,7 +64,7 @@ class VerdictWriter:
 
     def __call__(self, verdict: Verdict) -> None:
         if self._file or not self.out.for_people:
-            record = {"type": "verdict", "family": self.family} | msgspec.to_builtins(verdict)
+            record = {"type": "verdict", "family": self.family} | verdict.record()
             if self._file:
                 self._file.write(json_line(record))
             self.out.record(record)

@@ -20,7 +20,7 @@ from shaderkiln.identity import as_dict, format_version
 
 if TYPE_CHECKING:
     from shaderkiln.databases.psdb import Psdb
-    from shaderkiln.descriptions.requirements import Unmet
+    from shaderkiln.descriptions.unmet import Unmet
     from shaderkiln.sources.capture import Capture
 
 

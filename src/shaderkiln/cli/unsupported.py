@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from shaderkiln.jobs.verdicts import Verdict, missing
+from shaderkiln.jobs.verdicts import Verdict
 
 GROUPED_FROM = 3
 """So many pipelines that lack the same thing first get one line together."""
@@ -19,6 +19,8 @@ class _Group(Struct):
     example: str
     all_lack: int
     """How many things all of them lack, if it is the same number; 0 if it is not."""
+    is_named: bool
+    """What they lack first is the name of something that a device can have, and no sentence."""
 
 
 class UnsupportedLines:
@@ -31,11 +33,12 @@ class UnsupportedLines:
 
     def add(self, verdict: Verdict) -> None:
         """Counts a verdict; its text is kept only as long as it may be shown."""
-        things = missing(verdict)
+        things = verdict.missing()
+        is_named = bool(verdict.reasons and verdict.reasons[0].lacks)
         name = f"{verdict.kind} {self._label(verdict.pipeline)}"
         more = f" and {len(things) - 1} more" if len(things) > 1 else ""
-        line = shortened(f"{self._family}: unsupported {name}: ", _with_verb("needs", things[0]), more)
-        group = self._groups.setdefault(things[0], _Group(0, [], name, len(things)))
+        line = shortened(f"{self._family}: unsupported {name}: ", "needs " * is_named + things[0], more)
+        group = self._groups.setdefault(things[0], _Group(0, [], name, len(things), is_named))
         group.count += 1
         if group.all_lack != len(things):
             group.all_lack = 0
@@ -50,12 +53,7 @@ class UnsupportedLines:
                 continue
             more = "" if group.all_lack == 1 else f" and {group.all_lack - 1} more" if group.all_lack else " and more"
             start = f"{self._family}: {group.count} pipelines unsupported: "
-            yield shortened(start, _with_verb("need", thing), f"{more} ({group.example}, …)")
-
-
-def _with_verb(verb: str, thing: str) -> str:
-    """A thing that is named is needed; anything else is a sentence already."""
-    return f"{verb} {thing}" if " " not in thing.replace(" or ", "") else thing
+            yield shortened(start, "need " * group.is_named + thing, f"{more} ({group.example}, …)")
 
 
 def shortened(start: str, middle: str, end: str, columns: int = COLUMNS) -> str:

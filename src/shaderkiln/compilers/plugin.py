@@ -22,7 +22,7 @@ from shaderkiln.keys import OBJECT_VERSION, Group, ObjectKey
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from shaderkiln.descriptions.requirements import Unmet
+    from shaderkiln.descriptions.unmet import Unmet
 
 ENTRY_POINT_GROUP = "shaderkiln.compilers"
 SHIPPED = {

@@ -23,16 +23,16 @@ from shaderkiln.drivers.targets import (
     known_families,
     process_environment,
 )
+from shaderkiln.formats.vendors import version_parts
 from shaderkiln.identity import CompilerIdentity, format_version
 from shaderkiln.system.processes import usable_processors
 
 if TYPE_CHECKING:
-    from shaderkiln.descriptions.requirements import RequirementChecker, Unmet
+    from shaderkiln.descriptions.requirements import RequirementChecker
+    from shaderkiln.descriptions.unmet import Unmet
 
 APPLICATION_PROFILE_VERSION = 1 << 32
 """No application profiles are used: the first version of that, in the top 32 bits (EP-05)."""
-NVIDIA_PROPRIETARY = 4
-"""VK_DRIVER_ID_NVIDIA_PROPRIETARY, which packs its version as 10, 8, 8 and 6 bits."""
 
 
 class VulkanFamily(FamilyCompiler):
@@ -211,9 +211,6 @@ def abi_version_of(driver_id: int, driver_version: int) -> int:
     A driver takes only the object code of its own build, so a build has one ABI version; the other fields of the identity tell
     two builds of one version number apart.
     """
-    if driver_id == NVIDIA_PROPRIETARY:
-        parts = (driver_version >> 22, driver_version >> 14 & 0xFF, driver_version >> 6 & 0xFF, driver_version & 0x3F)
-    else:
-        parts = (driver_version >> 22, driver_version >> 12 & 0x3FF, driver_version & 0xFFF, 0)
+    parts = version_parts(driver_id, driver_version)
     version = parts[0] << 48 | parts[1] << 32 | parts[2] << 16 | parts[3]
     return max(version, 1)

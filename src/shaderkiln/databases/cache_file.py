@@ -7,18 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shaderkiln.errors import CacheCorruptError, InvalidArgumentError, ShaderkilnError, UnsupportedError
-from shaderkiln.formats import mesa_cache
+from shaderkiln.formats import mesa_cache, vendors
 from shaderkiln.formats.mesa_cache import CacheData, Entry, Fault, Layout
 from shaderkiln.formats.vk_cache import HEADER_SIZE, CacheHeader, CacheRejectedError, fits
-
-_VENDORS = {
-    0x1002: "RADV",
-    0x10DE: "NVK",
-    0x5143: "Turnip",
-    0x8086: "ANV",
-    0x10005: "Honeykrisp or lavapipe",
-    0x106B: "Honeykrisp",
-}
 
 
 class State(StrEnum):
@@ -80,7 +71,7 @@ def examine(data: bytes) -> Examination:
     keys: set[bytes] = set()
     references: list[tuple[bytes, ...]] = []
     size = 0
-    radv = cache.layout is Layout.MESA and cache.header.vendor_id == mesa_cache.VENDOR_AMD
+    radv = cache.layout is Layout.MESA and cache.header.vendor_id == vendors.AMD
     for entry in cache:
         size += len(entry.key) + len(entry.data)
         if radv:
@@ -110,10 +101,11 @@ def examine(data: bytes) -> Examination:
 def driver_of(cache: CacheData) -> str:
     """The driver that writes such data for such a vendor, as far as vendor and layout tell; empty if they do not."""
     if cache.layout is Layout.OPAQUE:
-        return "NVIDIA" if cache.header.vendor_id == 0x10DE else ""
+        return "NVIDIA" if cache.header.vendor_id == vendors.NVIDIA else ""
     if cache.layout is Layout.RADV_22:
         return "RADV up to Mesa 23.0"
-    return _VENDORS.get(cache.header.vendor_id, "Mesa")
+    vendor = vendors.VENDORS.get(cache.header.vendor_id)
+    return vendor.mesa_driver if vendor else "Mesa"
 
 
 def whole(name: str, data: bytes) -> CacheData:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from shaderkiln.errors import UnsupportedError
+from shaderkiln.descriptions.unmet import Unmet, text_of
+from shaderkiln.errors import InvalidArgumentError, UnsupportedError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import (
@@ -16,11 +17,23 @@ from shaderkiln.vulkan_registry.structures import (
     RayTracingPipelineCreateInfoKHR,
 )
 
-if TYPE_CHECKING:
-    from shaderkiln.descriptions.requirements_device import Unmet
-
 PipelineKind: TypeAlias = Literal["graphics", "compute", "raytracing"]
 PipelineCreateInfo: TypeAlias = GraphicsPipelineCreateInfo | ComputePipelineCreateInfo | RayTracingPipelineCreateInfoKHR
+PIPELINE_KINDS: Final[Mapping[PipelineKind, type[PipelineCreateInfo]]] = {
+    "graphics": GraphicsPipelineCreateInfo,
+    "compute": ComputePipelineCreateInfo,
+    "raytracing": RayTracingPipelineCreateInfoKHR,
+}
+"""Every kind of pipeline, with the structure that describes one of it."""
+_KIND_OF: Final[Mapping[type, PipelineKind]] = {structure: kind for kind, structure in PIPELINE_KINDS.items()}
+
+
+def pipeline_kind(create_info: object) -> PipelineKind:
+    """The kind of pipeline that a structure describes; InvalidArgumentError if it describes none."""
+    kind = _KIND_OF.get(type(create_info))
+    if kind is None:
+        raise InvalidArgumentError(f"{type(create_info).__name__} describes no pipeline")
+    return kind
 
 
 def has_shaders(pipeline: PipelineCreateInfo) -> bool:
@@ -64,4 +77,4 @@ class UnsupportedPipelineError(UnsupportedError):
     def __init__(self, reasons: Iterable[Unmet], object_key: bytes = b"") -> None:
         self.reasons = tuple(reasons)
         self.object_key = object_key
-        super().__init__("; ".join(dict.fromkeys(reason.text for reason in self.reasons)))
+        super().__init__(text_of(self.reasons))

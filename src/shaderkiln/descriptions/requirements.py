@@ -16,14 +16,14 @@ from msgspec import Struct
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.descriptions import requirements_state as rules
 from shaderkiln.descriptions.pipeline import PipelineDescription
-from shaderkiln.descriptions.requirements_device import AdvertisedDevice, Findings, Unmet
+from shaderkiln.descriptions.requirements_device import AdvertisedDevice, Findings
 from shaderkiln.descriptions.requirements_spirv import EXECUTION_MODELS, STAGE_NAMES, check_entry_point, check_module
+from shaderkiln.descriptions.unmet import Unmet
 from shaderkiln.errors import DamagedInputError
 from shaderkiln.formats.spirv import EntryPoint, ModuleInfo, inspect_module
+from shaderkiln.vulkan_registry import constants as c
 from shaderkiln.vulkan_registry import structures as vk
 from shaderkiln.vulkan_registry.handles import Handle
-
-__all__ = ["RequirementChecker", "Unmet", "check"]
 
 _KEPT = 4096
 _KEPT_MODULES = 128
@@ -154,7 +154,7 @@ class RequirementChecker:
 
     @staticmethod
     def _shading_rate(found: Findings, info: vk.PipelineFragmentShadingRateStateCreateInfoKHR, dynamic: frozenset[int]) -> None:
-        if 1000226000 in dynamic:
+        if c.VK_DYNAMIC_STATE_FRAGMENT_SHADING_RATE_KHR in dynamic:
             return
         rates = "VkPhysicalDeviceFragmentShadingRateFeaturesKHR."
         if info.fragment_size.width != 1 or info.fragment_size.height != 1:

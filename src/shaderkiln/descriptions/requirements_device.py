@@ -7,40 +7,10 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from shaderkiln.capabilities import Capabilities
+from shaderkiln.descriptions.unmet import UNKNOWN, Unmet
 from shaderkiln.vulkan_registry._device import FEATURES, PROPERTIES
 from shaderkiln.vulkan_registry._requirements import ENUMERANTS, STRUCTURES
 from shaderkiln.vulkan_registry.structures import BY_STRUCTURE_TYPE
-
-
-class Unmet(Struct, frozen=True):
-    """One thing that a pipeline needs and the device does not have."""
-
-    kind: str
-    """``capability``, ``spirv-extension``, ``spirv-version``, ``instruction``, ``extension``, ``feature``, ``limit``,
-    ``structure``, ``unknown-structure``, ``dynamic-state``, ``enumerant``, ``object`` (a description that lacks a part), or
-    ``direct3d12`` (what Vulkan or the shader translator cannot express of a Direct3D 12 pipeline, whatever the device).
-
-    ``instruction``: the module's capabilities are met, but an instruction in it needs a feature that the device lacks.
-    """
-    name: str
-    """The SPIR-V, Vulkan or ``VkStructure.member`` name of what is needed."""
-    needed: str | int | float
-    available: str | int | float
-    where: str
-    """The part of the pipeline, for example ``stage compute, module 0123456789abcdef``."""
-    text: str
-    """The whole in one line of English."""
-
-    @property
-    def is_doubt(self) -> bool:
-        """Whether this is no reason to keep a pipeline from the driver.
-
-        A shader may declare what the device supports and yet use an instruction in a way that the device does not advertise,
-        such as a float atomic add in a buffer where only shared memory is promised. Drivers often take it; one that does not
-        fails alone.
-        """
-        return self.kind == "instruction" and not self.name.startswith("opcode")
-
 
 # Members of a VkPhysicalDeviceVulkan11Properties that have another name in the structure that they came from.
 _RENAMED_PROPERTIES = {
@@ -158,35 +128,50 @@ class Findings:
         self.device = device
         self.unmet: list[Unmet] = []
 
-    def add(self, kind: str, name: str, needed: str | int | float, available: str | int | float, where: str, text: str) -> None:
-        unmet = Unmet(kind, name, needed, available, where, f"{where}: {text}")
+    def add(
+        self,
+        kind: str,
+        name: str,
+        needed: str | int | float | tuple[str, ...],
+        available: str | int | float,
+        where: str,
+        what: str,
+        *,
+        exceeds: bool = False,
+    ) -> None:
+        unmet = Unmet(kind, name, needed, available, where, what, exceeds)
         if unmet not in self.unmet:
             self.unmet.append(unmet)
+
+    def unknown(self, kind: str, name: str, where: str, what: str) -> None:
+        """Something that the tables do not hold, and of which nobody can tell what it needs."""
+        self.add(kind, name, "known", UNKNOWN, where, what)
 
     def feature(self, name: str, where: str, why: str, *others: str, kind: str = "feature") -> None:
         """Needs the feature ``name`` (``VkStructure.member``) or one of ``others``."""
         features = self.device.features
-        if name in features or not features.isdisjoint(others):
-            return
-        wanted = " or ".join((name, *others))
-        self.add(kind, name, "true", "false", where, f"{why} needs {wanted}, which the device does not have")
+        if name not in features and features.isdisjoint(others):
+            self.add(kind, name, (name, *others), "false", where, why)
 
     def at_most(self, value: int | float, limit: str, where: str, what: str) -> None:
         """``value`` must not exceed ``limit``: a member of VkPhysicalDeviceLimits, or a whole ``VkStructure.member``."""
         name = limit if "." in limit else "VkPhysicalDeviceLimits." + limit
         available = self.device.properties.get(name)
         if available is not None and value > available:
-            self.add("limit", name, value, available, where, f"{what} {value} exceeds {name} = {available}")
+            self.add("limit", name, value, available, where, what, exceeds=True)
+
+    def _offered(self, kind: str, row: tuple[str, int, tuple[str, ...]], where: str) -> None:
+        """Needs what a row of a registry table came with: a version of Vulkan (0: none), or one of some extensions."""
+        name, version, extensions = row
+        needed = (f"Vulkan {version_text(version)}", *extensions) if version else extensions
+        self.add(kind, name, needed, f"Vulkan {version_text(self.device.version)}", where, name)
 
     def enumerant(self, group: str, value: int, where: str, kind: str = "enumerant") -> bool:
         """A value that came with a later version or an extension. True if the device has it."""
         row = ENUMERANTS[group].get(value)
         if row is None or value in self.device.enumerants[group]:
             return True
-        name, version, extensions = row
-        needed = " or ".join(([f"Vulkan {version_text(version)}"] if version else []) + list(extensions))
-        have = f"Vulkan {version_text(self.device.version)}"
-        self.add(kind, name, needed, have, where, f"{name} needs {needed}, which the device does not have")
+        self._offered(kind, row, where)
         return False
 
     def flags(self, group: str, value: int, where: str) -> None:
@@ -204,12 +189,6 @@ class Findings:
             s_type = getattr(structure, "s_type", None)
             if s_type is not None:
                 name = f"sType {s_type}"
-                self.add(
-                    "unknown-structure", name, "known", "unknown", where, f"a pNext structure with {name} is not known here"
-                )
-                continue
-            tag = type(structure).__struct_config__.tag
-            name, version, extensions = STRUCTURES[int(str(tag))]
-            needed = " or ".join(([f"Vulkan {version_text(version)}"] if version else []) + list(extensions))
-            have = f"Vulkan {version_text(self.device.version)}"
-            self.add("structure", name, needed, have, where, f"{name} needs {needed}, which the device does not have")
+                self.unknown("unknown-structure", name, where, f"a pNext structure with {name} is not known here")
+            else:
+                self._offered("structure", STRUCTURES[int(str(type(structure).__struct_config__.tag))], where)

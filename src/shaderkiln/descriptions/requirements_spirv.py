@@ -106,21 +106,17 @@ def check_module(found: Findings, module: ModuleInfo, where: str) -> None:
         row = CAPABILITIES.get(number)
         if row is None:
             name = CAPABILITY_NAMES.get(number, str(number))
-            found.add("capability", name, "known", "unknown", where, f"capability {name} is none that Vulkan is known to have")
+            found.unknown("capability", name, where, f"capability {name} is none that Vulkan is known to have")
         elif not any(map(device.alternative, row[1])):
             _alternatives(found, "capability", row[0], row[1], where)
     for name in module.extensions:
         alternatives = SPIRV_EXTENSIONS.get(name)
         if alternatives is None:
-            found.add(
-                "spirv-extension", name, "known", "unknown", where, f"extension {name} is none that Vulkan is known to have"
-            )
+            found.unknown("spirv-extension", name, where, f"extension {name} is none that Vulkan is known to have")
         elif not any(map(device.alternative, alternatives)):
             _alternatives(found, "spirv-extension", name, alternatives, where)
     for opcode in module.unknown_instructions:
-        found.add(
-            "instruction", f"opcode {opcode}", "known", "unknown", where, f"instruction with opcode {opcode} is not known here"
-        )
+        found.unknown("instruction", f"opcode {opcode}", where, f"instruction with opcode {opcode} is not known here")
 
 
 def _spirv_version(found: Findings) -> tuple[int, int]:
@@ -130,8 +126,8 @@ def _spirv_version(found: Findings) -> tuple[int, int]:
 
 
 def _alternatives(found: Findings, kind: str, name: str, alternatives: tuple[tuple[object, ...], ...], where: str) -> None:
-    needed = " or ".join(dict.fromkeys(map(alternative_text, alternatives))) or "nothing known"
-    found.add(kind, name, needed, "none", where, f"{name} needs {needed}, which the device does not have")
+    needed = tuple(dict.fromkeys(map(alternative_text, alternatives))) or ("nothing known",)
+    found.add(kind, name, needed, "none", where, name)
 
 
 def check_entry_point(
@@ -147,7 +143,7 @@ def check_entry_point(
         for operands in entry.execution_modes.get(mode, ()):
             name = f"VkPhysicalDeviceVulkan12Properties.{member}{operands[0] if operands else 32}"
             if properties.get(name) == 0:
-                found.add("limit", name, 1, 0, where, f"an execution mode needs {name}, which the device does not have")
+                found.add("limit", name, (name,), 0, where, "an execution mode")
     if entry.subgroup_operations:
         _subgroups(found, entry, stage, where)
     _stores(found, entry, stage, where)

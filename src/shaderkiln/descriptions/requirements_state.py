@@ -6,14 +6,17 @@ that is dynamic is not looked at, as drivers do not look at it either.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
 from shaderkiln.descriptions.requirements_device import Findings
+from shaderkiln.vulkan_registry import constants as c
 from shaderkiln.vulkan_registry import structures as vk
 from shaderkiln.vulkan_registry._device import FEATURES
+from shaderkiln.vulkan_registry._requirements import ENUMERANTS
 from shaderkiln.vulkan_registry.constants import NAMES
 from shaderkiln.vulkan_registry.handles import Handle
 
@@ -22,6 +25,9 @@ _F11 = "VkPhysicalDeviceVulkan11Features."
 _F12 = "VkPhysicalDeviceVulkan12Features."
 _F13 = "VkPhysicalDeviceVulkan13Features."
 _F14 = "VkPhysicalDeviceVulkan14Features."
+_RAYS = "VkPhysicalDeviceRayTracingPipelineFeaturesKHR."
+_ACCELERATION = "VkPhysicalDeviceAccelerationStructureFeaturesKHR."
+_FEEDBACK_LOOP = "VkPhysicalDeviceAttachmentFeedbackLoopDynamicStateFeaturesEXT.attachmentFeedbackLoopDynamicState"
 
 STAGE_FEATURES = {
     0x02: _F + "tessellationShader",
@@ -49,32 +55,42 @@ _STIPPLES = tuple(f"{_F14}stippled{n}Lines" for n in ("Rectangular", "Bresenham"
 def _dynamic_features() -> dict[int, tuple[str, ...]]:
     """VkDynamicState → features, any of which is enough (descriptions of the feature structures). Core 1.3 states need none."""
     table: dict[int, tuple[str, ...]] = {
-        1000377000: (_EDS2 + "PatchControlPoints",),
-        1000377003: (_EDS2 + "LogicOp",),
-        1000352000: ("VkPhysicalDeviceVertexInputDynamicStateFeaturesEXT.vertexInputDynamicState",),
-        1000381000: ("VkPhysicalDeviceColorWriteEnableFeaturesEXT.colorWriteEnable",),
-        1000259000: _STIPPLES,
-        1000226000: _RATES,
-        1000524000: ("VkPhysicalDeviceAttachmentFeedbackLoopDynamicStateFeaturesEXT.attachmentFeedbackLoopDynamicState",),
-        1000582000: ("VkPhysicalDeviceDepthClampControlFeaturesEXT.depthClampControl",),
-        1000347000: ("VkPhysicalDeviceRayTracingPipelineFeaturesKHR.rayTracingPipeline",),
-        1000205000: ("VkPhysicalDeviceExclusiveScissorFeaturesNV.exclusiveScissor",),
-        1000205001: ("VkPhysicalDeviceExclusiveScissorFeaturesNV.exclusiveScissor",),
-        1000164004: ("VkPhysicalDeviceShadingRateImageFeaturesNV.shadingRateImage",),
+        c.VK_DYNAMIC_STATE_PATCH_CONTROL_POINTS_EXT: (_EDS2 + "PatchControlPoints",),
+        c.VK_DYNAMIC_STATE_LOGIC_OP_EXT: (_EDS2 + "LogicOp",),
+        c.VK_DYNAMIC_STATE_VERTEX_INPUT_EXT: ("VkPhysicalDeviceVertexInputDynamicStateFeaturesEXT.vertexInputDynamicState",),
+        c.VK_DYNAMIC_STATE_COLOR_WRITE_ENABLE_EXT: ("VkPhysicalDeviceColorWriteEnableFeaturesEXT.colorWriteEnable",),
+        c.VK_DYNAMIC_STATE_LINE_STIPPLE: _STIPPLES,
+        c.VK_DYNAMIC_STATE_FRAGMENT_SHADING_RATE_KHR: _RATES,
+        c.VK_DYNAMIC_STATE_ATTACHMENT_FEEDBACK_LOOP_ENABLE_EXT: (
+            "VkPhysicalDeviceAttachmentFeedbackLoopDynamicStateFeaturesEXT.attachmentFeedbackLoopDynamicState",
+        ),
+        c.VK_DYNAMIC_STATE_DEPTH_CLAMP_RANGE_EXT: ("VkPhysicalDeviceDepthClampControlFeaturesEXT.depthClampControl",),
+        c.VK_DYNAMIC_STATE_RAY_TRACING_PIPELINE_STACK_SIZE_KHR: (
+            "VkPhysicalDeviceRayTracingPipelineFeaturesKHR.rayTracingPipeline",
+        ),
+        c.VK_DYNAMIC_STATE_EXCLUSIVE_SCISSOR_ENABLE_NV: ("VkPhysicalDeviceExclusiveScissorFeaturesNV.exclusiveScissor",),
+        c.VK_DYNAMIC_STATE_EXCLUSIVE_SCISSOR_NV: ("VkPhysicalDeviceExclusiveScissorFeaturesNV.exclusiveScissor",),
+        c.VK_DYNAMIC_STATE_VIEWPORT_SHADING_RATE_PALETTE_NV: ("VkPhysicalDeviceShadingRateImageFeaturesNV.shadingRateImage",),
     }
     by_name = {member.lower(): member for member in FEATURES[_EDS3][3]}
     for value, name in NAMES["VkDynamicState"].items():
-        if 1000455000 <= value < 1000456000:
-            words = name.removeprefix("VK_DYNAMIC_STATE_").removesuffix("_EXT").removesuffix("_NV")
-            if member := by_name.get("extendeddynamicstate3" + words.replace("_", "").lower()):
-                table[value] = (f"{_EDS3}.{member}",)
+        words = name.removeprefix("VK_DYNAMIC_STATE_").removesuffix("_EXT").removesuffix("_NV")
+        if value not in table and (member := by_name.get("extendeddynamicstate3" + words.replace("_", "").lower())):
+            table[value] = (f"{_EDS3}.{member}",)
     return table
 
 
 DYNAMIC_FEATURES = _dynamic_features()
 _CORE_13_DYNAMIC = {
-    **dict.fromkeys(range(1000267000, 1000267012), _EDS),
-    **dict.fromkeys((1000377001, 1000377002, 1000377004), _EDS2),
+    **dict.fromkeys(range(c.VK_DYNAMIC_STATE_CULL_MODE, c.VK_DYNAMIC_STATE_STENCIL_OP + 1), _EDS),
+    **dict.fromkeys(
+        (
+            c.VK_DYNAMIC_STATE_RASTERIZER_DISCARD_ENABLE,
+            c.VK_DYNAMIC_STATE_DEPTH_BIAS_ENABLE,
+            c.VK_DYNAMIC_STATE_PRIMITIVE_RESTART_ENABLE,
+        ),
+        _EDS2,
+    ),
 }
 """In Vulkan 1.3 without a feature; before that by extension and feature."""
 
@@ -83,9 +99,9 @@ _CREATE_FLAG_FEATURES: dict[int, tuple[str, ...]] = {
     0x200: (_F13 + "pipelineCreationCacheControl",),
     0x40: ("VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR.pipelineExecutableInfo",),
     0x80: ("VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR.pipelineExecutableInfo",),
-    0x1000: ("VkPhysicalDeviceRayTracingPipelineFeaturesKHR.rayTraversalPrimitiveCulling",),
-    0x2000: ("VkPhysicalDeviceRayTracingPipelineFeaturesKHR.rayTraversalPrimitiveCulling",),
-    0x80000: ("VkPhysicalDeviceRayTracingPipelineFeaturesKHR.rayTracingPipelineShaderGroupHandleCaptureReplay",),
+    0x1000: (_RAYS + "rayTraversalPrimitiveCulling",),
+    0x2000: (_RAYS + "rayTraversalPrimitiveCulling",),
+    0x80000: (_RAYS + "rayTracingPipelineShaderGroupHandleCaptureReplay",),
     0x20000000: ("VkPhysicalDeviceDescriptorBufferFeaturesEXT.descriptorBuffer",),
     0x8000000: (_F14 + "pipelineProtectedAccess",),
     0x40000000: (_F14 + "pipelineProtectedAccess",),
@@ -98,15 +114,6 @@ _CREATE_FLAG_FEATURES: dict[int, tuple[str, ...]] = {
     0x4000000000: ("VkPhysicalDeviceDeviceGeneratedCommandsFeaturesEXT.deviceGeneratedCommands",),
 }
 """VkPipelineCreateFlagBits and -Bits2 → features (VkGraphicsPipelineCreateInfo, VkRayTracingPipelineCreateInfoKHR)."""
-
-# VkDynamicState values
-_VIEWPORT, _SCISSOR, _LINE_WIDTH, _DEPTH_BIAS = 0, 1, 2, 3
-_TOPOLOGY, _VIEWPORT_COUNT, _SCISSOR_COUNT, _STRIDE = 1000267002, 1000267003, 1000267004, 1000267005
-_DEPTH_BOUNDS_ENABLE, _RESTART, _VERTEX_INPUT = 1000267009, 1000377004, 1000352000
-_DEPTH_BIAS_ENABLE, _DISCARD_ENABLE, _PATCH_POINTS = 1000377002, 1000377001, 1000377000
-_DEPTH_CLAMP, _POLYGON, _SAMPLES, _ALPHA_TO_ONE, _LOGIC_ENABLE = 1000455003, 1000455004, 1000455005, 1000455008, 1000455009
-_BLEND_ENABLE, _BLEND_EQUATION, _STREAM, _LINE_MODE, _STIPPLE = 1000455010, 1000455011, 1000455013, 1000455020, 1000455021
-_BLEND_ADVANCED, _CLIP_CONTROL, _PROVOKING, _DEPTH_CLIP = 1000455018, 1000455022, 1000455019, 1000455016
 
 
 def create_flags(found: Findings, flags: int, chain: Iterable[Struct], where: str) -> int:
@@ -132,7 +139,7 @@ def dynamic_states(found: Findings, states: Iterable[int]) -> None:
         name = NAMES["VkDynamicState"].get(state)
         if name is None:
             text = f"dynamic state {state} is not known here"
-            found.add("dynamic-state", f"VkDynamicState {state}", "known", "unknown", "dynamic state", text)
+            found.unknown("dynamic-state", f"VkDynamicState {state}", "dynamic state", text)
         elif not found.enumerant("VkDynamicState", state, "dynamic state", "dynamic-state"):
             continue
         elif (early := _CORE_13_DYNAMIC.get(state)) is not None:
@@ -146,11 +153,19 @@ def graphics_state(
     found: Findings, info: vk.GraphicsPipelineCreateInfo, dynamic: frozenset[int], stages: int, lines: bool
 ) -> None:
     """Every state structure of a graphics pipeline. ``lines``: the last shader stage before rasterization makes lines."""
-    if (state := info.vertex_input_state) is not None and _VERTEX_INPUT not in dynamic and stages & 0x80 == 0:
+    if (
+        (state := info.vertex_input_state) is not None
+        and c.VK_DYNAMIC_STATE_VERTEX_INPUT_EXT not in dynamic
+        and stages & 0x80 == 0
+    ):
         _vertex_input(found, state, dynamic)
     if (assembly := info.input_assembly_state) is not None:
         lines = _input_assembly(found, assembly, dynamic, stages) or lines
-    if (tessellation := info.tessellation_state) is not None and stages & 0x06 and _PATCH_POINTS not in dynamic:
+    if (
+        (tessellation := info.tessellation_state) is not None
+        and stages & 0x06
+        and c.VK_DYNAMIC_STATE_PATCH_CONTROL_POINTS_EXT not in dynamic
+    ):
         found.at_most(tessellation.patch_control_points, "maxTessellationPatchSize", "tessellation", "patchControlPoints")
         found.chain(tessellation.next, "tessellation")
     if (viewport := info.viewport_state) is not None:
@@ -158,12 +173,12 @@ def graphics_state(
     rasterizer = info.rasterization_state
     if rasterizer is not None:
         _rasterization(found, rasterizer, dynamic, lines)
-        if rasterizer.rasterizer_discard_enable and _DISCARD_ENABLE not in dynamic:
+        if rasterizer.rasterizer_discard_enable and c.VK_DYNAMIC_STATE_RASTERIZER_DISCARD_ENABLE not in dynamic:
             return
     if (multisample := info.multisample_state) is not None:
         _multisample(found, multisample, dynamic)
     if (depth := info.depth_stencil_state) is not None:
-        if depth.depth_bounds_test_enable and _DEPTH_BOUNDS_ENABLE not in dynamic:
+        if depth.depth_bounds_test_enable and c.VK_DYNAMIC_STATE_DEPTH_BOUNDS_TEST_ENABLE not in dynamic:
             found.feature(_F + "depthBounds", "depth and stencil", "depthBoundsTestEnable")
         found.flags("VkPipelineDepthStencilStateCreateFlagBits", depth.flags, "depth and stencil")
         if depth.next:
@@ -178,7 +193,7 @@ def _vertex_input(found: Findings, state: vk.PipelineVertexInputStateCreateInfo,
     if bindings:
         found.at_most(len(bindings), "maxVertexInputBindings", where, "bindings")
         found.at_most(max(b.binding for b in bindings) + 1, "maxVertexInputBindings", where, "binding number plus 1")
-        if _STRIDE not in dynamic:
+        if c.VK_DYNAMIC_STATE_VERTEX_INPUT_BINDING_STRIDE not in dynamic:
             found.at_most(max(b.stride for b in bindings), "maxVertexInputBindingStride", where, "stride")
     if attributes:
         found.at_most(len(attributes), "maxVertexInputAttributes", where, "attributes")
@@ -217,15 +232,17 @@ def _input_assembly(
     unrestricted = found.device.properties.get(
         _EDS3.replace("Features", "Properties") + ".dynamicPrimitiveTopologyUnrestricted"
     )
-    if topology in (6, 7, 8, 9) and not (_TOPOLOGY in dynamic and unrestricted):
+    if topology in (6, 7, 8, 9) and not (c.VK_DYNAMIC_STATE_PRIMITIVE_TOPOLOGY in dynamic and unrestricted):
         found.feature(_F + "geometryShader", where, "a topology with adjacency")
     elif topology == 10:
         found.feature(_F + "tessellationShader", where, "a topology of patches")
     elif topology > 10:
-        found.add(
-            "enumerant", f"VkPrimitiveTopology {topology}", "known", "unknown", where, f"topology {topology} is not known here"
-        )
-    if state.primitive_restart_enable and _RESTART not in dynamic and _TOPOLOGY not in dynamic:
+        found.unknown("enumerant", f"VkPrimitiveTopology {topology}", where, f"topology {topology} is not known here")
+    if (
+        state.primitive_restart_enable
+        and c.VK_DYNAMIC_STATE_PRIMITIVE_RESTART_ENABLE not in dynamic
+        and c.VK_DYNAMIC_STATE_PRIMITIVE_TOPOLOGY not in dynamic
+    ):
         # VK_EXT_primitive_topology_list_restart
         restart = "VkPhysicalDevicePrimitiveTopologyListRestartFeaturesEXT.primitiveTopology"
         if topology in (0, 1, 3, 6, 8):
@@ -239,7 +256,10 @@ def _input_assembly(
 
 def _viewport(found: Findings, state: vk.PipelineViewportStateCreateInfo, dynamic: frozenset[int]) -> None:
     where = "viewport"
-    for count, counted in ((state.viewport_count, _VIEWPORT_COUNT), (state.scissor_count, _SCISSOR_COUNT)):
+    for count, counted in (
+        (state.viewport_count, c.VK_DYNAMIC_STATE_VIEWPORT_WITH_COUNT),
+        (state.scissor_count, c.VK_DYNAMIC_STATE_SCISSOR_WITH_COUNT),
+    ):
         if count > 1 and counted not in dynamic:
             found.feature(_F + "multiViewport", where, "more than one viewport or scissor")
             found.at_most(count, "maxViewports", where, "viewports or scissors")
@@ -247,7 +267,7 @@ def _viewport(found: Findings, state: vk.PipelineViewportStateCreateInfo, dynami
         found.chain(state.next, where)
         for structure in state.next:
             if isinstance(structure, vk.PipelineViewportDepthClipControlCreateInfoEXT):
-                if structure.negative_one_to_one and _CLIP_CONTROL not in dynamic:
+                if structure.negative_one_to_one and c.VK_DYNAMIC_STATE_DEPTH_CLIP_NEGATIVE_ONE_TO_ONE_EXT not in dynamic:
                     found.feature("VkPhysicalDeviceDepthClipControlFeaturesEXT.depthClipControl", where, "negativeOneToOne")
             elif isinstance(structure, vk.PipelineViewportDepthClampControlCreateInfoEXT):
                 found.feature("VkPhysicalDeviceDepthClampControlFeaturesEXT.depthClampControl", where, "a depth clamp range")
@@ -264,16 +284,21 @@ def _rasterization(
     found: Findings, state: vk.PipelineRasterizationStateCreateInfo, dynamic: frozenset[int], lines: bool
 ) -> None:
     where = "rasterization"
-    if state.depth_clamp_enable and _DEPTH_CLAMP not in dynamic:
+    if state.depth_clamp_enable and c.VK_DYNAMIC_STATE_DEPTH_CLAMP_ENABLE_EXT not in dynamic:
         found.feature(_F + "depthClamp", where, "depthClampEnable")
-    if (mode := state.polygon_mode) and _POLYGON not in dynamic:
+    if (mode := state.polygon_mode) and c.VK_DYNAMIC_STATE_POLYGON_MODE_EXT not in dynamic:
         if mode in (1, 2):
             found.feature(_F + "fillModeNonSolid", where, "a polygon mode other than fill")
         else:
             found.enumerant("VkPolygonMode", mode, where)
-    if (lines or mode == 1) and state.line_width != 1.0 and _LINE_WIDTH not in dynamic:
+    if (lines or mode == 1) and state.line_width != 1.0 and c.VK_DYNAMIC_STATE_LINE_WIDTH not in dynamic:
         found.feature(_F + "wideLines", where, f"line width {state.line_width:g}")
-    if state.depth_bias_enable and state.depth_bias_clamp and _DEPTH_BIAS not in dynamic and _DEPTH_BIAS_ENABLE not in dynamic:
+    if (
+        state.depth_bias_enable
+        and state.depth_bias_clamp
+        and c.VK_DYNAMIC_STATE_DEPTH_BIAS not in dynamic
+        and c.VK_DYNAMIC_STATE_DEPTH_BIAS_ENABLE not in dynamic
+    ):
         found.feature(_F + "depthBiasClamp", where, "depthBiasClamp")
     if state.next:
         found.chain(state.next, where)
@@ -292,20 +317,24 @@ _STIPPLED = {
 
 def _rasterization_chain(found: Findings, structure: Struct, dynamic: frozenset[int], where: str) -> None:
     match structure:
-        case vk.PipelineRasterizationDepthClipStateCreateInfoEXT() if _DEPTH_CLIP not in dynamic:
+        case vk.PipelineRasterizationDepthClipStateCreateInfoEXT() if c.VK_DYNAMIC_STATE_DEPTH_CLIP_ENABLE_EXT not in dynamic:
             found.feature("VkPhysicalDeviceDepthClipEnableFeaturesEXT.depthClipEnable", where, "depthClipEnable")
-        case vk.PipelineRasterizationProvokingVertexStateCreateInfoEXT(provoking_vertex_mode=1) if _PROVOKING not in dynamic:
+        case vk.PipelineRasterizationProvokingVertexStateCreateInfoEXT(provoking_vertex_mode=1) if (
+            c.VK_DYNAMIC_STATE_PROVOKING_VERTEX_MODE_EXT not in dynamic
+        ):
             found.feature("VkPhysicalDeviceProvokingVertexFeaturesEXT.provokingVertexLast", where, "last provoking vertex")
-        case vk.PipelineRasterizationStateStreamCreateInfoEXT(rasterization_stream=stream) if _STREAM not in dynamic:
+        case vk.PipelineRasterizationStateStreamCreateInfoEXT(rasterization_stream=stream) if (
+            c.VK_DYNAMIC_STATE_RASTERIZATION_STREAM_EXT not in dynamic
+        ):
             found.feature("VkPhysicalDeviceTransformFeedbackFeaturesEXT.geometryStreams", where, "a rasterization stream")
             limit = "VkPhysicalDeviceTransformFeedbackPropertiesEXT.maxTransformFeedbackStreams"
             found.at_most(stream + 1, limit, where, "rasterization stream plus 1")
         case vk.PipelineRasterizationLineStateCreateInfo(line_rasterization_mode=mode, stippled_line_enable=stipple):
-            if _LINE_MODE in dynamic:
+            if c.VK_DYNAMIC_STATE_LINE_RASTERIZATION_MODE_EXT in dynamic:
                 return
             if feature := _LINE_MODES.get(mode):
                 found.feature(_F14 + feature, where, f"line rasterization mode {mode}")
-            if stipple and _STIPPLE not in dynamic and (feature := _STIPPLED.get(mode)):
+            if stipple and c.VK_DYNAMIC_STATE_LINE_STIPPLE_ENABLE_EXT not in dynamic and (feature := _STIPPLED.get(mode)):
                 found.feature(_F14 + feature, where, "stippled lines")
         case vk.DepthBiasRepresentationInfoEXT(depth_bias_representation=form):
             members = {1: "leastRepresentableValueForceUnormRepresentation", 2: "floatRepresentation"}
@@ -321,9 +350,9 @@ def _multisample(found: Findings, state: vk.PipelineMultisampleStateCreateInfo, 
     where = "multisampling"
     if state.sample_shading_enable:
         found.feature(_F + "sampleRateShading", where, "sampleShadingEnable")
-    if state.alpha_to_one_enable and _ALPHA_TO_ONE not in dynamic:
+    if state.alpha_to_one_enable and c.VK_DYNAMIC_STATE_ALPHA_TO_ONE_ENABLE_EXT not in dynamic:
         found.feature(_F + "alphaToOne", where, "alphaToOneEnable")
-    if state.rasterization_samples > 1 and _SAMPLES not in dynamic:
+    if state.rasterization_samples > 1 and c.VK_DYNAMIC_STATE_RASTERIZATION_SAMPLES_EXT not in dynamic:
         sample_count(found, state.rasterization_samples, where)
     if state.next:
         found.chain(state.next, where)
@@ -354,18 +383,21 @@ def sample_count(found: Findings, samples: int, where: str) -> None:
 
 def _color_blend(found: Findings, state: vk.PipelineColorBlendStateCreateInfo, dynamic: frozenset[int]) -> None:
     where = "color blending"
-    if state.logic_op_enable and _LOGIC_ENABLE not in dynamic:
+    if state.logic_op_enable and c.VK_DYNAMIC_STATE_LOGIC_OP_ENABLE_EXT not in dynamic:
         found.feature(_F + "logicOp", where, "logicOpEnable")
     found.flags("VkPipelineColorBlendStateCreateFlagBits", state.flags, where)
     attachments = state.attachments or ()
     if attachments:
         first = attachments[0]
         found.at_most(len(attachments), "maxColorAttachments", where, "attachments")
-        if not dynamic.isdisjoint((_BLEND_ENABLE, _BLEND_EQUATION)):
+        if not dynamic.isdisjoint((c.VK_DYNAMIC_STATE_COLOR_BLEND_ENABLE_EXT, c.VK_DYNAMIC_STATE_COLOR_BLEND_EQUATION_EXT)):
             pass
         elif len(attachments) > 1 and any(a != first for a in attachments):
             found.feature(_F + "independentBlend", where, "attachments that differ")
-        if _BLEND_EQUATION not in dynamic and _BLEND_ENABLE not in dynamic:
+        if (
+            c.VK_DYNAMIC_STATE_COLOR_BLEND_EQUATION_EXT not in dynamic
+            and c.VK_DYNAMIC_STATE_COLOR_BLEND_ENABLE_EXT not in dynamic
+        ):
             for a in attachments:
                 if a.blend_enable:
                     _blend(found, a, where)
@@ -438,8 +470,10 @@ _UPDATE_AFTER_BIND: dict[int, tuple[str, ...]] = {
     5: (_F12 + "descriptorBindingStorageTexelBufferUpdateAfterBind",),
     6: (_F12 + "descriptorBindingUniformBufferUpdateAfterBind",),
     7: (_F12 + "descriptorBindingStorageBufferUpdateAfterBind",),
-    1000138000: (_F13 + "descriptorBindingInlineUniformBlockUpdateAfterBind",),
-    1000150000: ("VkPhysicalDeviceAccelerationStructureFeaturesKHR.descriptorBindingAccelerationStructureUpdateAfterBind",),
+    c.VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK: (_F13 + "descriptorBindingInlineUniformBlockUpdateAfterBind",),
+    c.VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR: (
+        "VkPhysicalDeviceAccelerationStructureFeaturesKHR.descriptorBindingAccelerationStructureUpdateAfterBind",
+    ),
 }
 """VkDescriptorType → feature for VK_DESCRIPTOR_BINDING_UPDATE_AFTER_BIND_BIT (VkDescriptorSetLayoutBindingFlagsCreateInfo)."""
 _BINDING_FLAGS = {
@@ -461,14 +495,14 @@ def set_layout(found: Findings, info: vk.DescriptorSetLayoutCreateInfo, where: s
     for binding in info.bindings:
         kind = binding.descriptor_type
         if kind > 10 and found.enumerant("VkDescriptorType", kind, where):
-            if kind == 1000138000:
+            if kind == c.VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK:
                 found.feature(_F13 + "inlineUniformBlock", where, "an inline uniform block")
                 limit = "VkPhysicalDeviceVulkan13Properties.maxInlineUniformBlockSize"
                 found.at_most(binding.descriptor_count, limit, where, "inline uniform block bytes")
-            elif kind == 1000150000:
-                name = "VkPhysicalDeviceAccelerationStructureFeaturesKHR.accelerationStructure"
+            elif kind == c.VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR:
+                name = _ACCELERATION + "accelerationStructure"
                 found.feature(name, where, "an acceleration structure")
-            elif kind == 1000351000:
+            elif kind == c.VK_DESCRIPTOR_TYPE_MUTABLE_EXT:
                 name = "VkPhysicalDeviceMutableDescriptorTypeFeaturesEXT.mutableDescriptorType"
                 found.feature(name, where, "a mutable descriptor type")
     if not info.next:
@@ -517,7 +551,11 @@ def pipeline_layout(
         after_bind = after_bind or bool(later)
         for binding in layout.bindings:
             kind = binding.descriptor_type
-            count = min(binding.descriptor_count, 1) if kind == 1000138000 else binding.descriptor_count
+            count = (
+                min(binding.descriptor_count, 1)
+                if kind == c.VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK
+                else binding.descriptor_count
+            )
             total_every[kind] += count
             if not later:
                 total[kind] += count
@@ -549,7 +587,12 @@ def _descriptor_limits(
 
 # ---------------------------------------------------------------------------------------------------------------- render passes
 
-_SEPARATE_LAYOUTS = frozenset((1000241000, 1000241001, 1000241002, 1000241003))
+_SEPARATE_LAYOUTS = frozenset(
+    value
+    for value, (name, _, _) in ENUMERANTS["VkImageLayout"].items()
+    if re.fullmatch("VK_IMAGE_LAYOUT_(DEPTH|STENCIL)_(ATTACHMENT|READ_ONLY)_OPTIMAL", name)
+)
+"""Layouts of depth alone or of stencil alone."""
 
 
 def render_pass(found: Findings, info: vk.RenderPassCreateInfo | vk.RenderPassCreateInfo2, where: str) -> None:

@@ -17,8 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from shaderkiln.compilers.value_keys import PIPELINE_BINARY, object_code_values
-from shaderkiln.descriptions.pipeline import PipelineDescription
-from shaderkiln.drivers.protocol import AnyObject, AnyPipeline
+from shaderkiln.descriptions.pipeline import PipelineCreateInfo, PipelineDescription, pipeline_kind
+from shaderkiln.drivers.protocol import AnyObject
 from shaderkiln.errors import (
     AdapterNotFoundError,
     DamagedInputError,
@@ -38,6 +38,7 @@ from shaderkiln.formats.pipeline_components import (
 )
 from shaderkiln.formats.pipeline_components import serialize as serialize_pieces
 from shaderkiln.formats.radv_shader import code_offset
+from shaderkiln.formats.vendors import NO_VULKAN_DRIVER, RADV
 from shaderkiln.identity import CompilerIdentity
 from shaderkiln.keys import Group, ObjectKey
 from shaderkiln.vulkan_registry import structures as vk
@@ -51,10 +52,6 @@ from .stored_objects import StoredObject, compiler_digest
 if TYPE_CHECKING:
     from .device import Direct3D12Device
 
-RADV = 3
-"""VkDriverId."""
-_NO_VULKAN_DRIVER = 64
-"""VkDriverId is below; a compiler that is no Vulkan driver calls itself something else, and may want its shaders."""
 _COMPUTE_STAGE = 0x20
 _DYNAMIC_BUFFERS = (8, 9)
 """VkDescriptorType of uniform and storage buffers with dynamic offsets."""
@@ -156,7 +153,7 @@ def serialize_stored(
         raise UnsupportedError(f"{description.name}: a {description.kind} pipeline made from other ones has no form in pieces")
     if not stored.values:
         raise UnsupportedError(f"{description.name}: it has no object code")
-    if compiler.object_code_form == PIPELINE_BINARY and compiler.driver_id < _NO_VULKAN_DRIVER:
+    if compiler.object_code_form == PIPELINE_BINARY and compiler.driver_id < NO_VULKAN_DRIVER:
         # With binaries a driver needs no shader.
         info = without_modules(info)
     encoded, modules = encode_description(info, description.objects)
@@ -382,12 +379,12 @@ _KINDS: dict[str, tuple[Any, ...]] = {
 
 
 class _Described(msgspec.Struct, frozen=True, array_like=True):
-    create_info: AnyPipeline
+    create_info: PipelineCreateInfo
     objects: tuple[_Object, ...]
     """Each after those to which it refers; its handle is made from its content. Shader modules come without their code."""
 
 
-def without_modules(info: AnyPipeline) -> AnyPipeline:
+def without_modules(info: PipelineCreateInfo) -> PipelineCreateInfo:
     """The same without shader modules, as a driver takes it that gets pipeline binaries."""
 
     def bare(stage: vk.PipelineShaderStageCreateInfo) -> vk.PipelineShaderStageCreateInfo:
@@ -398,7 +395,7 @@ def without_modules(info: AnyPipeline) -> AnyPipeline:
     return replace(info, stages=None if info.stages is None else tuple(map(bare, info.stages)))
 
 
-def encode_description(info: AnyPipeline, objects: Mapping[Handle, Any]) -> tuple[bytes, tuple[bytes, ...]]:
+def encode_description(info: PipelineCreateInfo, objects: Mapping[Handle, Any]) -> tuple[bytes, tuple[bytes, ...]]:
     """What ``info`` reaches, under handles that are made from content: the source's own names take no part.
 
     The code of its shader modules is not in it, and comes behind.
@@ -456,12 +453,12 @@ def decode_description(assembled: Assembled) -> PipelineDescription:
         found = _decoder().decode(record.description)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise DamagedInputError(f"pipeline: its description cannot be read: {error}") from None
-    kind = {vk.GraphicsPipelineCreateInfo: "graphics", vk.ComputePipelineCreateInfo: "compute"}.get(type(found.create_info))
+    kind = pipeline_kind(found.create_info)
     objects = dict(_objects(found, assembled.modules))
     if kind != record.kind or len(record.object_key) != 32 or not 0 <= record.version < 1 << 64:
         raise DamagedInputError("pipeline: its description is one of another kind of pipeline")
     _check_references(found, objects)
-    return PipelineDescription(record.object_key.hex()[:16], kind, found.create_info, objects)  # type: ignore[arg-type]
+    return PipelineDescription(record.object_key.hex()[:16], kind, found.create_info, objects)
 
 
 def _objects(found: _Described, modules: tuple[bytes, ...]) -> Iterator[tuple[Handle, Any]]:

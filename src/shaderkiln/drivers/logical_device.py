@@ -57,6 +57,10 @@ _SHADING_RATE = ("pipelineFragmentShadingRate", "primitiveFragmentShadingRate", 
 _CORE_STRUCTURES = tuple(f"VkPhysicalDeviceVulkan1{minor}Features" for minor in (1, 2, 3, 4))
 
 
+class _NoSuchFeatureError(DriverError):
+    """The device lacks a feature that is wanted, with whatever extensions it is created."""
+
+
 class LogicalDevice:
     """A VkDevice, its commands, and which of the ways to create and keep pipelines it has.
 
@@ -82,10 +86,10 @@ class LogicalDevice:
                 self.extensions = extensions
                 self.complete = number == 0
                 break
-            except DriverError as error:
-                if number == len(attempts) - 1 or (
-                    error.code == "VK_ERROR_FEATURE_NOT_PRESENT" and error.args[0].startswith("no ")
-                ):
+            except _NoSuchFeatureError:
+                raise
+            except DriverError:
+                if number == len(attempts) - 1:
                     raise
 
     def _create(self, extensions: frozenset[str], wanted: set[str]) -> None:
@@ -120,7 +124,7 @@ class LogicalDevice:
                     if member in _LEFT_OFF or (member in FOLLOWING_THE_APPLICATION and member not in wanted):
                         setattr(memory, member, 0)
         if missing := sorted(wanted - set(present)):
-            raise DriverError(f"no {', '.join(missing)} on this device", code="VK_ERROR_FEATURE_NOT_PRESENT")
+            raise _NoSuchFeatureError(f"no {', '.join(missing)} on this device", code="VK_ERROR_FEATURE_NOT_PRESENT")
         if any(present.get(member) for member in _SHADING_RATE):
             for memory, members in structures:
                 for member in members:

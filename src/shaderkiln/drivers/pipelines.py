@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from shaderkiln.descriptions.pipeline import PipelineCreateInfo
 from shaderkiln.drivers import marshal
 from shaderkiln.drivers.bindings import ffi
 from shaderkiln.drivers.caches import create_cache, destroy_cache, read_whole_cache
@@ -18,7 +19,6 @@ from shaderkiln.drivers.logical_device import LogicalDevice
 from shaderkiln.drivers.objects import Objects
 from shaderkiln.drivers.physical_device import BINARY_FORM, CACHE_FORM, NO_FORM, check, enumerate_all, result_name
 from shaderkiln.drivers.protocol import (
-    AnyPipeline,
     Compiled,
     Created,
     Executable,
@@ -85,7 +85,7 @@ _KNOWN_BYTES = 32 << 20
 """Object code that is kept for pipelines which differ only in what the driver does not compile in."""
 
 
-def create_flags(pipeline: AnyPipeline) -> int:
+def create_flags(pipeline: PipelineCreateInfo) -> int:
     """The create flags in force: those of a VkPipelineCreateFlags2CreateInfo take the place of the structure's own."""
     for item in pipeline.next:
         if type(item) is PipelineCreateFlags2CreateInfo:
@@ -93,7 +93,7 @@ def create_flags(pipeline: AnyPipeline) -> int:
     return pipeline.flags
 
 
-def _is_named_well(pipeline: AnyPipeline) -> bool:
+def _is_named_well(pipeline: PipelineCreateInfo) -> bool:
     """Whether a driver's name for the pipeline can be asked for and trusted.
 
     RADV gives binaries of different ray tracing pipelines one key, and crashes when asked about a pipeline linked from libraries.
@@ -133,7 +133,7 @@ class Pipelines:
 
     # ------------------------------------------------------------------------------------------------------------ requests
 
-    def compile(self, request: int, pipeline: AnyPipeline, keep: bool = True, as_cache: bool = False) -> Compiled:
+    def compile(self, request: int, pipeline: PipelineCreateInfo, keep: bool = True, as_cache: bool = False) -> Compiled:
         """Compile, and give the object code as (key, data). A pipeline cache has no key of the driver's: b""."""
         device, commands = self._device, self._device.commands
         capture = keep and self.object_code_form == BINARY_FORM and not as_cache
@@ -169,7 +169,7 @@ class Pipelines:
             feedback_seconds=made.feedback_nanoseconds / 1e9 if valid else None,
         )
 
-    def recreate(self, request: int, pipeline: AnyPipeline, values: tuple[tuple[bytes, bytes], ...]) -> Recreated:
+    def recreate(self, request: int, pipeline: PipelineCreateInfo, values: tuple[tuple[bytes, bytes], ...]) -> Recreated:
         """Create from object code with compiling forbidden. Whose object code it is must have been checked before (identity,
         value keys, checksums): drivers take what they are given."""
         device = self._device
@@ -213,7 +213,7 @@ class Pipelines:
             seconds=made.seconds,
         )
 
-    def create(self, request: int, pipeline: AnyPipeline, cache: int, compiling_forbidden: bool) -> Created:
+    def create(self, request: int, pipeline: PipelineCreateInfo, cache: int, compiling_forbidden: bool) -> Created:
         """Create through the driver's cache (0: none), with feedback of every stage."""
         can_forbid = self._device.creation_control
         if compiling_forbidden and not can_forbid:
@@ -240,12 +240,12 @@ class Pipelines:
             stages=tuple(_feedback(flags, nanoseconds) for flags, nanoseconds in made.stages),
         )
 
-    def _create_with_stages(self, pipeline: AnyPipeline, more: int, cache: int) -> _Creation:
+    def _create_with_stages(self, pipeline: PipelineCreateInfo, more: int, cache: int) -> _Creation:
         info, call = self._prepare(pipeline, more)
         stages = 1 if isinstance(pipeline, ComputePipelineCreateInfo) else len(pipeline.stages or ())
         return self._call(type(pipeline), info, call, cache, stages)
 
-    def inspect(self, request: int, pipeline: AnyPipeline, representations: bool = True) -> Inspected:
+    def inspect(self, request: int, pipeline: PipelineCreateInfo, representations: bool = True) -> Inspected:
         """Compile with statistics, and where asked internal representations, captured, and read them."""
         device, commands = self._device, self._device.commands
         if not device.executable_info:
@@ -281,15 +281,13 @@ class Pipelines:
 
     def _make_dependency(self, description: Struct, flags: int) -> int:
         """A library or base pipeline; what is asked of its user beyond the description is in ``flags``."""
-        if not isinstance(
-            description, (GraphicsPipelineCreateInfo, ComputePipelineCreateInfo, RayTracingPipelineCreateInfoKHR)
-        ):
+        if not isinstance(description, PipelineCreateInfo):
             raise InvalidArgumentError(f"a pipeline handle means a {type(description).__name__}")
         made = self._create(description, flags)
         self._check(description, made)
         return made.pipeline
 
-    def _create(self, pipeline: AnyPipeline, more: int, *, cache: int = 0, extra: list[Any] | None = None) -> _Creation:
+    def _create(self, pipeline: PipelineCreateInfo, more: int, *, cache: int = 0, extra: list[Any] | None = None) -> _Creation:
         """One creation call; ``extra[0]`` goes in pNext."""
         info, call = self._prepare(pipeline, more)
         if extra:
@@ -297,12 +295,12 @@ class Pipelines:
             info.pNext = extra[0]
         return self._call(type(pipeline), info, call, cache)
 
-    def _prepare(self, pipeline: AnyPipeline, more: int) -> tuple[Any, marshal.Call]:
+    def _prepare(self, pipeline: PipelineCreateInfo, more: int) -> tuple[Any, marshal.Call]:
         """The create info in C, with the description's flags, less ``_OF_ONE_CALL``, plus ``more``; and what keeps it alive."""
         with self._preparing:
             return self._prepare_alone(pipeline, more)
 
-    def _prepare_alone(self, pipeline: AnyPipeline, more: int) -> tuple[Any, marshal.Call]:
+    def _prepare_alone(self, pipeline: PipelineCreateInfo, more: int) -> tuple[Any, marshal.Call]:
         device = self._device
         described = create_flags(pipeline)
         flags = described & ~_OF_ONE_CALL
@@ -329,7 +327,7 @@ class Pipelines:
         call = marshal.Call(self._resolver(changed, more & ~_COMPILE_FORBIDDEN))
         return marshal.structure(changed, call), call
 
-    def _call(self, kind: type[AnyPipeline], info: Any, call: marshal.Call, cache: int, stages: int = 0) -> _Creation:
+    def _call(self, kind: type[PipelineCreateInfo], info: Any, call: marshal.Call, cache: int, stages: int = 0) -> _Creation:
         """The creation call for a create info whose memory ``call`` keeps, with feedback of so many stages (0, or all)."""
         device = self._device
         feedback = None
@@ -368,7 +366,7 @@ class Pipelines:
             stages=tuple((item.flags, item.duration) for item in of_stages) if of_stages else (),
         )
 
-    def _resolver(self, pipeline: AnyPipeline, more: int) -> Callable[[Handle], int]:
+    def _resolver(self, pipeline: PipelineCreateInfo, more: int) -> Callable[[Handle], int]:
         """Libraries are made with the same capture flags as their user, bases so that one can derive from them."""
         resolve = self.objects.resolve
         libraries: set[PipelineHandle | None] = set()
@@ -389,7 +387,7 @@ class Pipelines:
 
         return with_flags
 
-    def _check(self, pipeline: AnyPipeline, made: _Creation) -> None:
+    def _check(self, pipeline: PipelineCreateInfo, made: _Creation) -> None:
         check(made.result, _COMMANDS[type(pipeline)])
 
     # --------------------------------------------------------------------------------------------------------- object code
@@ -607,7 +605,7 @@ def _statistic_value(item: Any) -> int | float | bool:
     return int(item.value.u64)
 
 
-def _without_modules(pipeline: AnyPipeline) -> AnyPipeline:
+def _without_modules(pipeline: PipelineCreateInfo) -> PipelineCreateInfo:
     """With binaries a stage needs no shader: a null module proves that nothing can have been compiled."""
 
     def stage(stage: PipelineShaderStageCreateInfo) -> PipelineShaderStageCreateInfo:

@@ -12,14 +12,12 @@ import msgspec
 from msgspec import Struct
 
 from shaderkiln.capabilities import Capabilities
+from shaderkiln.descriptions.pipeline import PipelineCreateInfo
 from shaderkiln.errors import InvalidArgumentError
 from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import (
-    ComputePipelineCreateInfo,
     DescriptorSetLayoutCreateInfo,
-    GraphicsPipelineCreateInfo,
     PipelineLayoutCreateInfo,
-    RayTracingPipelineCreateInfoKHR,
     RenderPassCreateInfo,
     RenderPassCreateInfo2,
     SamplerCreateInfo,
@@ -27,7 +25,6 @@ from shaderkiln.vulkan_registry.structures import (
     ShaderModuleCreateInfo,
 )
 
-AnyPipeline: TypeAlias = GraphicsPipelineCreateInfo | ComputePipelineCreateInfo | RayTracingPipelineCreateInfoKHR
 AnyObject: TypeAlias = (
     SamplerCreateInfo
     | SamplerYcbcrConversionCreateInfo
@@ -36,7 +33,7 @@ AnyObject: TypeAlias = (
     | ShaderModuleCreateInfo
     | RenderPassCreateInfo
     | RenderPassCreateInfo2
-    | AnyPipeline
+    | PipelineCreateInfo
 )
 
 MAXIMUM_FRAME = 1 << 30
@@ -72,7 +69,7 @@ class Compile(Struct, frozen=True, tag=True):
     """Create the pipeline by compiling; answer ``Compiled``."""
 
     request: int
-    pipeline: AnyPipeline
+    pipeline: PipelineCreateInfo
     keep: bool = True
     """False: do not capture object code (a plain compile, for measurements)."""
     as_cache: bool = False
@@ -83,7 +80,7 @@ class Recreate(Struct, frozen=True, tag=True):
     """Create the pipeline from these values with compiling forbidden; answer ``Recreated``."""
 
     request: int
-    pipeline: AnyPipeline
+    pipeline: PipelineCreateInfo
     values: tuple[tuple[bytes, bytes], ...]
     """Value keys and object code, in the order of the group; none asks for a pipeline that must not be found."""
 
@@ -92,7 +89,7 @@ class Inspect(Struct, frozen=True, tag=True):
     """Compile once more with statistics and internal representations captured; answer ``Inspected``."""
 
     request: int
-    pipeline: AnyPipeline
+    pipeline: PipelineCreateInfo
     representations: bool = True
 
 
@@ -140,7 +137,7 @@ class Create(Struct, frozen=True, tag=True):
     """
 
     request: int
-    pipeline: AnyPipeline
+    pipeline: PipelineCreateInfo
     cache: int = 0
     compiling_forbidden: bool = False
     """VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT; the description's own flag for that does not count."""

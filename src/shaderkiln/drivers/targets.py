@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from shaderkiln.drivers.packages import DriverPackage
+from shaderkiln.formats.vendors import VENDORS
 
 DRM_SHIM = "drm-shim"
 """Method: a preloaded library stands in for the kernel driver of the named GPU."""
@@ -184,7 +185,8 @@ def family_of_device(device_name: str, vendor_id: int) -> str:
         return f"apple-{match[1].lower()}"
     if "llvmpipe" in name:
         return "software-lavapipe"
-    vendor = _VENDORS.get(vendor_id, f"vendor-{vendor_id:04x}")
+    known = VENDORS.get(vendor_id)
+    vendor = known.name if known else f"vendor-{vendor_id:04x}"
     if vendor == "intel" and (match := re.search(r"\(([A-Z]{3}|DG\d)\b[^()]*\)", name)):
         return f"intel-{match[1].lower()}"
     words = re.findall(r"[a-z0-9]+", re.sub(r"\([^()]*\)", " ", name).lower())
@@ -235,22 +237,6 @@ def _notes(data: bytes, order: str) -> Iterator[tuple[bytes, int, bytes]]:
             return
         yield data[name_start : name_start + name_size], kind, data[start : start + size]
 
-
-_VENDORS: Mapping[int, str] = MappingProxyType(
-    {
-        0x1002: "amd",
-        0x1010: "imagination",
-        0x106B: "apple",
-        0x10DE: "nvidia",
-        0x13B5: "arm",
-        0x144D: "samsung",
-        0x14E4: "broadcom",
-        0x5143: "qualcomm",
-        0x8086: "intel",
-        0x10005: "mesa",
-    }
-)
-"""PCI vendor IDs and VkVendorId values."""
 
 _Candidate = tuple[str, str, str, dict[str, str]]
 """Family, method, name of the shim (empty: none), environment."""

@@ -790,7 +790,10 @@ _LINKS: Final[dict[type, _Link]] = {
 
 # Applications
 
-_FEATURE_ORDER: Final[dict[int, tuple[int, ...]]] = {1000326000: (2, 0, 1), 1000382000: (0, 2, 1)}
+_FEATURE_ORDER: Final[dict[int, tuple[int, ...]]] = {
+    vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_ENUMS_FEATURES_NV: (2, 0, 1),
+    vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PRIMITIVES_GENERATED_QUERY_FEATURES_EXT: (0, 2, 1),
+}
 """Indices of feature members in the order of hashing, where it is not that of writing."""
 
 

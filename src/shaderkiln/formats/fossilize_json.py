@@ -39,6 +39,7 @@ from shaderkiln.formats.fossilize import (
     split_shader_module,
 )
 from shaderkiln.vulkan_registry import structures
+from shaderkiln.vulkan_registry._device import FEATURES
 from shaderkiln.vulkan_registry._members import MEMBERS
 from shaderkiln.vulkan_registry.handles import Handle, UnknownStructure
 
@@ -127,42 +128,21 @@ GROUPS: Final[dict[Tag, tuple[tuple[str, type[Struct]], ...]]] = {
 """The groups that an entry of a tag can hold, and the structure of each."""
 
 FEATURE_MEMBERS: Final[dict[int, tuple[str, tuple[str, ...]]]] = {
-    1000286000: ("VkPhysicalDeviceRobustness2FeaturesEXT", ("robustBufferAccess2", "robustImageAccess2", "nullDescriptor")),
-    1000335000: ("VkPhysicalDeviceImageRobustnessFeatures", ("robustImageAccess",)),
-    1000326000: (
+    FEATURES[name][0]: (name, FEATURES[name][3])
+    for name in (
+        "VkPhysicalDeviceRobustness2FeaturesEXT",
+        "VkPhysicalDeviceImageRobustnessFeatures",
         "VkPhysicalDeviceFragmentShadingRateEnumsFeaturesNV",
-        ("fragmentShadingRateEnums", "supersampleFragmentShadingRates", "noInvocationFragmentShadingRates"),
-    ),
-    1000226003: (
         "VkPhysicalDeviceFragmentShadingRateFeaturesKHR",
-        ("pipelineFragmentShadingRate", "primitiveFragmentShadingRate", "attachmentFragmentShadingRate"),
-    ),
-    1000328000: (
         "VkPhysicalDeviceMeshShaderFeaturesEXT",
-        ("taskShader", "meshShader", "multiviewMeshShader", "primitiveFragmentShadingRateMeshShader", "meshShaderQueries"),
-    ),
-    1000202000: ("VkPhysicalDeviceMeshShaderFeaturesNV", ("taskShader", "meshShader")),
-    1000316002: (
+        "VkPhysicalDeviceMeshShaderFeaturesNV",
         "VkPhysicalDeviceDescriptorBufferFeaturesEXT",
-        (
-            "descriptorBuffer",
-            "descriptorBufferCaptureReplay",
-            "descriptorBufferImageLayoutIgnored",
-            "descriptorBufferPushDescriptors",
-        ),
-    ),
-    1000482000: ("VkPhysicalDeviceShaderObjectFeaturesEXT", ("shaderObject",)),
-    1000382000: (
+        "VkPhysicalDeviceShaderObjectFeaturesEXT",
         "VkPhysicalDevicePrimitivesGeneratedQueryFeaturesEXT",
-        (
-            "primitivesGeneratedQuery",
-            "primitivesGeneratedQueryWithRasterizerDiscard",
-            "primitivesGeneratedQueryWithNonZeroStreams",
-        ),
-    ),
-    1000393000: ("VkPhysicalDeviceImage2DViewOf3DFeaturesEXT", ("image2DViewOf3D", "sampler2DViewOf3D")),
-    1000068001: ("VkPhysicalDevicePipelineRobustnessFeatures", ("pipelineRobustness",)),
-    1000574000: ("VkPhysicalDeviceMaintenance8FeaturesKHR", ("maintenance8",)),
+        "VkPhysicalDeviceImage2DViewOf3DFeaturesEXT",
+        "VkPhysicalDevicePipelineRobustnessFeatures",
+        "VkPhysicalDeviceMaintenance8FeaturesKHR",
+    )
 }
 """Feature structures that Fossilize records: type, registry name, members in the order of writing."""
 

@@ -24,11 +24,11 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from shaderkiln.errors import InvalidArgumentError
+from shaderkiln.formats import vendors
 from shaderkiln.formats.vk_cache import HEADER_SIZE, CacheHeader, read_header
 
 PLAIN = -1
 """Type of an entry that the driver keeps as bytes until it is asked for."""
-VENDOR_AMD = 0x1002
 
 _COUNT = struct.Struct("<I")
 _ENTRY = struct.Struct("<iII")
@@ -150,7 +150,7 @@ def _divide(data: bytes, header: CacheHeader, layout: Layout | None) -> CacheDat
     common = _read(data, header, Layout.MESA)
     if common.fault is None:
         return common
-    if header.vendor_id == VENDOR_AMD:
+    if header.vendor_id == vendors.AMD:
         old = _read(data, header, Layout.RADV_22)
         if old.fault is None or len(old) > len(common):
             return old

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from shaderkiln.errors import DamagedInputError
+from shaderkiln.vulkan_registry import constants as c
 from shaderkiln.vulkan_registry._spirv import INSTRUCTIONS
 
 MAGIC = 0x07230203
@@ -706,12 +707,12 @@ class _Walk:
                 return ((4,), False) if sampled == 1 else ((5,), True)
             return ((2, 1), False) if sampled == 1 else ((3,), True)
         if opcode == _TYPE_ACCELERATION_STRUCTURE:
-            return (1000150000, 1000165000), False
+            return (c.VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR, c.VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_NV), False
         if opcode == _TYPE_STRUCT:
             if storage == STORAGE_BUFFER or _BUFFER_BLOCK in self.decorations.get(pointed, {}):
                 return (7, 9), True
             if storage == UNIFORM:
-                return (6, 8, 1000138000), False
+                return (6, 8, c.VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK), False
         return (), False
 
     def _last_offset(self, struct: int) -> int:

@@ -21,6 +21,7 @@ from shaderkiln.databases.psdb import Psdb
 from shaderkiln.errors import CacheCorruptError, DamagedInputError, NotFoundError, UnsupportedError
 from shaderkiln.formats import mesa_cache
 from shaderkiln.formats.mesa_cache import Entry, Layout
+from shaderkiln.formats.vendors import MESA, VENDORS
 from shaderkiln.formats.vk_cache import CacheHeader
 from shaderkiln.identity import CompilerIdentity
 from shaderkiln.keys import Group, ObjectKey, Value, ValueKey, ValueType
@@ -147,10 +148,11 @@ def families_of(header: CacheHeader) -> tuple[str, ...]:
     from shaderkiln.drivers.probe import remembered
     from shaderkiln.drivers.targets import candidate_targets
 
+    vendor = VENDORS.get(header.vendor_id)
     found: set[str] = set()
     for package in DriverPackages().list():
         for target in candidate_targets(package):
-            if _VENDOR_NAMES.get(header.vendor_id) not in (None, target.vendor):
+            if vendor is not None and header.vendor_id != MESA and vendor.name != target.vendor:
                 continue
             answer = remembered(target)
             capabilities = answer.capabilities if answer else None
@@ -159,6 +161,3 @@ def families_of(header: CacheHeader) -> tuple[str, ...]:
             ):
                 found.add(family_name(target, capabilities))
     return tuple(sorted(found))
-
-
-_VENDOR_NAMES = {0x1002: "amd", 0x10DE: "nvidia", 0x5143: "qualcomm", 0x8086: "intel"}

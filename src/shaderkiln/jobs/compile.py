@@ -18,21 +18,22 @@ from msgspec import Struct, field
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.compilers.value_keys import PIPELINE_BINARY, object_code_values
 from shaderkiln.databases.psdb import DamagedValueError, Poison, PsdbBuilder
-from shaderkiln.descriptions.pipeline import PipelineKind, has_shaders
+from shaderkiln.descriptions.pipeline import PIPELINE_KINDS, PipelineKind, has_shaders
+from shaderkiln.descriptions.unmet import Unmet
 from shaderkiln.drivers.protocol import Compile, Compiled
 from shaderkiln.endings import signal_number
 from shaderkiln.errors import CacheCorruptError, InvalidArgumentError, ShaderkilnError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.jobs.progress import Progress
 from shaderkiln.jobs.shell import Job, Report, failed, refused
-from shaderkiln.jobs.verdicts import Outcome, Reason, Verdict, reasons_of, remembered, unsupported
+from shaderkiln.jobs.verdicts import Outcome, Verdict, remembered, unsupported
 from shaderkiln.keys import Group, ObjectKey
 from shaderkiln.sources.source import Source
 from shaderkiln.workers.pool import Death, Limits, Result, Task
 
 COMMIT_SECONDS = 0.5
 COMMIT_PIPELINES = 64
-KINDS: tuple[PipelineKind, ...] = ("graphics", "compute", "raytracing")
+_KINDS = tuple(PIPELINE_KINDS)
 
 
 class JobOptions(Struct, frozen=True):
@@ -123,13 +124,13 @@ class CompileJob(Job):
         hashes, kinds, costs = array("Q"), bytearray(), array("Q")
         for kind, hash in self._pipelines():
             hashes.append(hash)
-            kinds.append(KINDS.index(kind))
+            kinds.append(_KINDS.index(kind))
             costs.append(min(self._source.cost(kind, hash), (1 << 32) - 1) << 32 | len(hashes) - 1)
         self.progress.total = len(hashes)
         self.progress.cost_total = sum(cost >> 32 for cost in costs)
         for cost in array("Q", sorted(costs, reverse=True)):
             index = cost & 0xFFFFFFFF
-            yield KINDS[kinds[index]], hashes[index], cost >> 32
+            yield _KINDS[kinds[index]], hashes[index], cost >> 32
 
 
 class _Twin(Struct):
@@ -149,7 +150,7 @@ class _FirstCompile:
         self._compiler = compiler
         self._builder = builder
         self._options = options
-        self._in_hand: dict[ObjectKey, tuple[int, tuple[Reason, ...]]] = {}
+        self._in_hand: dict[ObjectKey, tuple[int, tuple[Unmet, ...]]] = {}
         """Version and doubts."""
         self._twins: defaultdict[ObjectKey, list[_Twin]] = defaultdict(list)
         self._died: set[ObjectKey] = set()
@@ -182,7 +183,7 @@ class _FirstCompile:
             return Verdict(name, kind, Outcome.FAILED, key.hex(), code, str(error) or type(error).__name__)
         if unmet and (self._options.strict or not all(need.is_doubt for need in unmet)):
             return unsupported(name, kind, key, unmet)
-        self._in_hand[key] = version, reasons_of(unmet)
+        self._in_hand[key] = version, unmet
         return Task(description, key, Compile(0, description.create_info), cost)
 
     def take(self, task: Task, result: Result) -> Iterator[tuple[Verdict, int]]:
@@ -202,7 +203,7 @@ class _FirstCompile:
             self._builder.commit()
             self._committed, self._uncommitted = time.monotonic(), 0
 
-    def _judge(self, task: Task, version: int, doubts: tuple[Reason, ...], result: Result) -> Verdict:
+    def _judge(self, task: Task, version: int, doubts: tuple[Unmet, ...], result: Result) -> Verdict:
         name, kind, key = task.description.name, task.description.kind, task.object_key
         identity = self._compiler.identity
         if isinstance(result, Death):

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.descriptions.pipeline import PipelineDescription
+from shaderkiln.descriptions.unmet import text_of
 from shaderkiln.drivers.protocol import Executable, Failed, Inspect, Inspected
 from shaderkiln.errors import DriverError
 from shaderkiln.keys import ObjectKey
@@ -28,7 +29,7 @@ def inspect(compiler: FamilyCompiler, description: PipelineDescription, limits: 
     unmet = compiler.check(description)
     if not all(need.is_doubt for need in unmet):
         raise DriverError(
-            f"{compiler.identity.family} cannot take pipeline {description.name}: " + "; ".join(need.text for need in unmet),
+            f"{compiler.identity.family} cannot take pipeline {description.name}: " + text_of(unmet),
             code="VK_ERROR_FEATURE_NOT_PRESENT",
         )
     task = Task(description, ObjectKey(b""), Inspect(0, description.create_info), alone=True)

@@ -13,10 +13,11 @@ from msgspec import Struct
 
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.descriptions.pipeline import PipelineKind, UnsupportedPipelineError
+from shaderkiln.descriptions.unmet import Unmet
 from shaderkiln.drivers.protocol import Failed
 from shaderkiln.errors import ShaderkilnError
 from shaderkiln.jobs.progress import Progress
-from shaderkiln.jobs.verdicts import Outcome, Reason, Tally, Verdict, doubt_text, unsupported
+from shaderkiln.jobs.verdicts import Outcome, Tally, Verdict, doubt_text, unsupported
 from shaderkiln.sources.source import Source
 from shaderkiln.workers.pool import Death, Limits, Result, Task, WorkerPool
 
@@ -151,7 +152,7 @@ def refused(pipeline: str, kind: PipelineKind, error: ShaderkilnError) -> Verdic
     return Verdict(pipeline, kind, Outcome.FAILED, code=error.code, message=str(error))
 
 
-def failed(task: Task, result: Result, driver_build: str, *, doubts: tuple[Reason, ...] = (), doing: str = "") -> Verdict:
+def failed(task: Task, result: Result, driver_build: str, *, doubts: tuple[Unmet, ...] = (), doing: str = "") -> Verdict:
     """The verdict on a pipeline that got no answer to its request: an error, or the end of the worker while it was ``doing`` it.
 
     ``doubts`` is what the pipeline does and the device does not advertise.

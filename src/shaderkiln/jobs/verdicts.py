@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
+from shaderkiln.descriptions.unmet import Unmet, text_of
 from shaderkiln.endings import death_text, signal_name
 
 if TYPE_CHECKING:
     from shaderkiln.databases.psdb import Poison
-    from shaderkiln.descriptions.requirements import Unmet
 
 
 class Outcome(StrEnum):
@@ -39,15 +39,6 @@ NOT_TRIED_AGAIN = "; not tried again (--retry-poisoned tries it)"
 """What is added about a pipeline that was on the poison list already."""
 
 
-class Reason(Struct, frozen=True):
-    """One thing that a pipeline needs and the family lacks."""
-
-    kind: str
-    name: str
-    text: str
-    where: str = ""
-
-
 class Verdict(Struct, frozen=True, omit_defaults=True):
     """What became of one pipeline."""
 
@@ -59,7 +50,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     code: str = ""
     """VkResult or HRESULT name of a failure."""
     message: str = ""
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[Unmet, ...] = ()
     """For ``unsupported`` everything that is missing; otherwise what the pipeline does and the device does not advertise."""
     signal: str = ""
     """For ``crashed``: the signal that ended the worker, such as SIGABRT, or its exit status."""
@@ -74,6 +65,19 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     seconds: float = 0.0
     """Time of the driver's creation call."""
     feedback_hit: bool | None = None
+
+    def record(self) -> dict[str, Any]:
+        """The verdict for programs: what differs from its default; of each reason the facts, and as ``text`` the sentence."""
+        record: dict[str, Any] = to_builtins(self)
+        if self.reasons:
+            names = ("kind", "name", "text", "where", "needed", "available")
+            record["reasons"] = [{name: getattr(reason, name) for name in names} for reason in self.reasons]
+        return record
+
+    def missing(self) -> tuple[str, ...]:
+        """What an unsupported pipeline needs and the family lacks, each thing once and without where in it it is needed."""
+        found = dict.fromkeys(reason.lacks or reason.sentence for reason in self.reasons)
+        return tuple(found) or (self.message or "(no reason given)",)
 
 
 class Tally(Struct):
@@ -107,31 +111,10 @@ def counts_text(counts: Mapping[str, int]) -> str:
     return f"{total} pipeline{'' if total == 1 else 's'}{': ' if words else ''}{words}"
 
 
-def missing(verdict: Verdict) -> tuple[str, ...]:
-    """What an unsupported pipeline needs and the family lacks, each thing once and without where in the pipeline it is needed."""
-    found = dict.fromkeys(_missing_thing(reason) for reason in verdict.reasons)
-    return tuple(found) or (verdict.message or "(no reason given)",)
-
-
-def _missing_thing(reason: Reason) -> str:
-    text = reason.text.removeprefix(f"{reason.where}: ")
-    _, needs, thing = text.partition(" needs ")
-    return thing.removesuffix(_NOT_THERE) if needs and thing.endswith(_NOT_THERE) else text
-
-
-_NOT_THERE = ", which the device does not have"
-
-
-def reasons_of(unmet: Iterable[Unmet]) -> tuple[Reason, ...]:
-    """Needs in the form of a verdict."""
-    return tuple(Reason(str(need.kind), need.name, need.text, need.where) for need in unmet)
-
-
 def unsupported(pipeline: str, kind: str, object_key: bytes, unmet: Iterable[Unmet]) -> Verdict:
     """The verdict on a pipeline that the family cannot take, with everything that is missing."""
-    reasons = reasons_of(unmet)
-    message = "; ".join(dict.fromkeys(reason.text for reason in reasons))
-    return Verdict(pipeline, kind, Outcome.UNSUPPORTED, object_key.hex(), message=message, reasons=reasons)
+    reasons = tuple(unmet)
+    return Verdict(pipeline, kind, Outcome.UNSUPPORTED, object_key.hex(), message=text_of(reasons), reasons=reasons)
 
 
 def remembered(pipeline: str, kind: str, poison: Poison) -> Verdict:
@@ -145,6 +128,6 @@ def remembered(pipeline: str, kind: str, poison: Poison) -> Verdict:
     )  # fmt: skip
 
 
-def doubt_text(doubts: tuple[Reason, ...]) -> str:
+def doubt_text(doubts: tuple[Unmet, ...]) -> str:
     """What a pipeline that went wrong does that the device does not advertise, to be added to a message."""
-    return f"; the device does not advertise what it does: {'; '.join(doubt.text for doubt in doubts)}" if doubts else ""
+    return f"; the device does not advertise what it does: {text_of(doubts)}" if doubts else ""

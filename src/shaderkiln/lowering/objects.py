@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from shaderkiln.descriptions.pipeline import UnsupportedPipelineError
-from shaderkiln.descriptions.requirements_device import Unmet
+from shaderkiln.descriptions.unmet import Unmet
 from shaderkiln.vulkan_registry.handles import Handle
 
 _H = TypeVar("_H", bound=Handle)

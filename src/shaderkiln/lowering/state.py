@@ -42,14 +42,18 @@ from shaderkiln.formats.dxbc import SignatureElement
 from shaderkiln.formats.spirv import EntryPoint
 from shaderkiln.lowering import tables
 from shaderkiln.lowering.objects import Reasons
+from shaderkiln.vulkan_registry import constants as c
 from shaderkiln.vulkan_registry import structures as vk
 
 DUAL_SOURCE: Final = frozenset((Blend.SRC1_COLOR, Blend.INV_SRC1_COLOR, Blend.SRC1_ALPHA, Blend.INV_SRC1_ALPHA))
 
 # VkDynamicState
-VIEWPORT_WITH_COUNT, SCISSOR_WITH_COUNT = 1000267003, 1000267004
-PRIMITIVE_TOPOLOGY, PRIMITIVE_RESTART_ENABLE = 1000267002, 1000377004
-VERTEX_INPUT_BINDING_STRIDE = 1000267005
+VIEWPORT_WITH_COUNT, SCISSOR_WITH_COUNT = c.VK_DYNAMIC_STATE_VIEWPORT_WITH_COUNT, c.VK_DYNAMIC_STATE_SCISSOR_WITH_COUNT
+PRIMITIVE_TOPOLOGY, PRIMITIVE_RESTART_ENABLE = (
+    c.VK_DYNAMIC_STATE_PRIMITIVE_TOPOLOGY,
+    c.VK_DYNAMIC_STATE_PRIMITIVE_RESTART_ENABLE,
+)
+VERTEX_INPUT_BINDING_STRIDE = c.VK_DYNAMIC_STATE_VERTEX_INPUT_BINDING_STRIDE
 DEPTH_BIAS, BLEND_CONSTANTS, DEPTH_BOUNDS, STENCIL_REFERENCE = 3, 4, 5, 8
 
 _GENERATED_INPUTS: Final = frozenset((6, 7, 8))

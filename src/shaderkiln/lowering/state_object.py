@@ -55,6 +55,7 @@ from shaderkiln.lowering.layout import declared_layout, misfit, pipeline_layout
 from shaderkiln.lowering.objects import Objects, Reasons
 from shaderkiln.lowering.pipelines import direct3d12_application, kind_of, lower_pipeline_state
 from shaderkiln.lowering.shaders import KINDS, STAGES, ShaderTranslations
+from shaderkiln.vulkan_registry import constants as c
 from shaderkiln.vulkan_registry import structures as vk
 
 MAXIMUM_DEPTH = 16
@@ -70,7 +71,7 @@ _UNUSED = 0xFFFFFFFF
 _LIBRARY_FLAG = 0x800
 _RAY_FLAGS = {0x100: 0x1000, 0x200: 0x2000, 0x400: 0x01000000}
 """D3D12_RAYTRACING_PIPELINE_FLAGS → VkPipelineCreateFlagBits: skip triangles, skip procedural primitives, opacity micromaps."""
-_STACK_SIZE = 1000347000
+_STACK_SIZE = c.VK_DYNAMIC_STATE_RAY_TRACING_PIPELINE_STACK_SIZE_KHR
 """VK_DYNAMIC_STATE_RAY_TRACING_PIPELINE_STACK_SIZE_KHR: SetPipelineStackSize may be called at any time."""
 _MODEL_STAGES = {0: "vs", 1: "hs", 2: "ds", 3: "gs", 4: "ps", 5: "cs", 5364: "as", 5365: "ms"}
 _STAGE_OF_KIND = {kind: stage for stage, kind in KINDS.items()}

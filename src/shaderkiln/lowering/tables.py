@@ -17,6 +17,7 @@ from shaderkiln.descriptions.direct3d12.enums import (
     PrimitiveTopologyType,
     StencilOp,
 )
+from shaderkiln.vulkan_registry import constants as c
 
 POLYGON_MODES: Final = {FillMode.WIREFRAME: 1, FillMode.SOLID: 0}
 """VkPolygonMode."""
@@ -191,7 +192,7 @@ FORMATS: Final[dict[DxgiFormat, int | str]] = {
     _F.R8_UINT: 13,
     _F.R8_SNORM: 10,
     _F.R8_SINT: 14,
-    _F.A8_UNORM: 1000470001,
+    _F.A8_UNORM: c.VK_FORMAT_A8_UNORM,
     _F.R1_UNORM: _NO_SUCH,
     _F.R9G9B9E5_SHAREDEXP: 123,
     _F.R8G8_B8G8_UNORM: _NO_SUCH,
@@ -241,7 +242,7 @@ FORMATS: Final[dict[DxgiFormat, int | str]] = {
     _F.IA44: _VIDEO,
     _F.P8: _VIDEO,
     _F.A8P8: _VIDEO,
-    _F.B4G4R4A4_UNORM: 1000340000,
+    _F.B4G4R4A4_UNORM: c.VK_FORMAT_A4R4G4B4_UNORM_PACK16,
     _F.P208: _VIDEO,
     _F.V208: _VIDEO,
     _F.V408: _VIDEO,

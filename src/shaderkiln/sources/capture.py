@@ -15,12 +15,13 @@ from msgspec import Struct
 
 from shaderkiln.databases.fossilize_read import FossilizeArchive
 from shaderkiln.descriptions.canonical import Digester, canonical_varint, module_digest, resolver
-from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind
+from shaderkiln.descriptions.pipeline import PIPELINE_KINDS, Application, PipelineCreateInfo, PipelineDescription, PipelineKind
 from shaderkiln.descriptions.traversal import references
 from shaderkiln.errors import DamagedInputError, InvalidArgumentError, NotFoundError, ShaderkilnError
 from shaderkiln.formats.fossilize import Hasher, Tag, spirv_to_varint
 from shaderkiln.formats.fossilize_json import (
     FEATURE_MEMBERS,
+    GROUPS,
     ApplicationInfo,
     FeatureStructure,
     ModuleHead,
@@ -34,9 +35,7 @@ from shaderkiln.vulkan_registry import structures
 from shaderkiln.vulkan_registry.handles import Handle
 
 KIND_TAGS: Final[dict[PipelineKind, Tag]] = {
-    "graphics": Tag.GRAPHICS_PIPELINE,
-    "compute": Tag.COMPUTE_PIPELINE,
-    "raytracing": Tag.RAYTRACING_PIPELINE,
+    kind: next(tag for tag, groups in GROUPS.items() if groups[0][1] is structure) for kind, structure in PIPELINE_KINDS.items()
 }
 MAX_PIPELINE_DEPTH: Final = 64
 """Longest chain of pipelines that refer to base pipelines or libraries."""

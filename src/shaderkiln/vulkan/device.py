@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.compilers.plugin import FamilyCompiler, open_family
-from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind
+from shaderkiln.descriptions.pipeline import Application, PipelineCreateInfo, PipelineDescription, PipelineKind, pipeline_kind
 from shaderkiln.descriptions.traversal import references
+from shaderkiln.descriptions.unmet import text_of
 from shaderkiln.drivers.protocol import (
     Answer,
     CacheRead,
@@ -31,6 +32,7 @@ from shaderkiln.drivers.protocol import (
 )
 from shaderkiln.errors import AllocationError, DamagedInputError, DriverError, InvalidArgumentError, ShaderkilnError
 from shaderkiln.formats.mesa_cache import Layout
+from shaderkiln.formats.vendors import MESA_DRIVERS, RADV
 from shaderkiln.formats.vk_cache import HEADER_SIZE
 from shaderkiln.identity import CompilerIdentity
 from shaderkiln.system.processes import usable_processors
@@ -41,12 +43,7 @@ from shaderkiln.vulkan.pipeline_cache import EXTERNALLY_SYNCHRONIZED, INTERNALLY
 from shaderkiln.vulkan.pipelines import Pipeline, PipelineBinary, checksum
 from shaderkiln.vulkan_registry import constants
 from shaderkiln.vulkan_registry.handles import Handle
-from shaderkiln.vulkan_registry.structures import (
-    ComputePipelineCreateInfo,
-    GraphicsPipelineCreateInfo,
-    PipelineCreateFlags2CreateInfo,
-    RayTracingPipelineCreateInfoKHR,
-)
+from shaderkiln.vulkan_registry.structures import PipelineCreateFlags2CreateInfo
 from shaderkiln.workers.pool import Limits
 from shaderkiln.workers.shared_process import ProcessEndedError, SharedProcess
 
@@ -65,15 +62,6 @@ _FLAGS = {
         "VK_PIPELINE_CACHE_CREATE_INTERNALLY_SYNCHRONIZED_MERGE_BIT_KHR",
         "VkPhysicalDeviceMaintenance8FeaturesKHR.maintenance8",
     ),
-}
-_RADV = 3
-"""VK_DRIVER_ID_MESA_RADV."""
-_MESA = frozenset({_RADV, 6, 13, 18, 19, 20, 22, 23, 24, 25, 26})
-"""VkDriverId of Mesa's drivers: RADV, ANV, lavapipe, Turnip, V3DV, PanVK, Venus, Dozen, NVK, PowerVR, Honeykrisp."""
-_KINDS: dict[PipelineKind, type[PipelineCreateInfo]] = {
-    "graphics": GraphicsPipelineCreateInfo,
-    "compute": ComputePipelineCreateInfo,
-    "raytracing": RayTracingPipelineCreateInfoKHR,
 }
 
 
@@ -358,14 +346,14 @@ class VulkanDevice:
             process.ask(DestroyCache(0, number))
 
     def _find_layout(self) -> Layout:
-        if self.capabilities.driver_id not in _MESA:
+        if self.capabilities.driver_id not in MESA_DRIVERS:
             return Layout.OPAQUE
         process = self._process
         process.ask(CreateCache(0, 1))
         answer = process.ask(ReadCache(0, 1, whole=True))
         assert isinstance(answer, CacheRead)
         process.ask(DestroyCache(0, 1))
-        if len(answer.data) == HEADER_SIZE and self.capabilities.driver_id == _RADV:
+        if len(answer.data) == HEADER_SIZE and self.capabilities.driver_id == RADV:
             return Layout.RADV_22
         return Layout.MESA
 
@@ -423,7 +411,7 @@ class VulkanDevice:
     def _require_met(self, description: PipelineDescription) -> None:
         unmet = self._compiler.check(description)
         if unmet:
-            raise DriverError("; ".join(dict.fromkeys(reason.text for reason in unmet)), code=_NO_FEATURE)
+            raise DriverError(text_of(unmet), code=_NO_FEATURE)
 
     def _create(
         self,
@@ -546,10 +534,7 @@ def _description(
     info: AnyInfo, kind: PipelineKind | None, objects: Mapping[Handle, Struct] | None, index: int
 ) -> PipelineDescription:
     if not isinstance(info, PipelineDescription):
-        found = next((name for name, cls in _KINDS.items() if isinstance(info, cls)), None)
-        if found is None:
-            raise InvalidArgumentError(f"{type(info).__name__} describes no pipeline")
-        info = PipelineDescription(str(index), found, info, objects or {})
+        info = PipelineDescription(str(index), pipeline_kind(info), info, objects or {})
         _require_closed(info)
     if kind is not None and info.kind != kind:
         raise InvalidArgumentError(f"pipeline {info.name} is a {info.kind} pipeline")

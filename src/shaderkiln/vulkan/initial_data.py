@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shaderkiln.capabilities import Capabilities
-from shaderkiln.formats import mesa_cache, vk_cache
+from shaderkiln.formats import mesa_cache, vendors, vk_cache
 from shaderkiln.formats.mesa_cache import CacheData, Layout
 
 _SHA1_SIZE = 20
@@ -68,7 +68,7 @@ def check(
 
 def _inconsistent_entry(divided: CacheData) -> int | None:
     """The number of an entry that says more of itself than it is: RADV believes how many shaders a pipeline has."""
-    if divided.layout is Layout.MESA and divided.header.vendor_id == mesa_cache.VENDOR_AMD:
+    if divided.layout is Layout.MESA and divided.header.vendor_id == vendors.AMD:
         for number, entry in enumerate(divided):
             # Pipelines have these keys in Mesa 23.1 to 25.0; later ones cannot be told from shaders.
             if entry.type == mesa_cache.PLAIN and len(entry.key) == _SHA1_SIZE and mesa_cache.radv_shader_keys(entry) is None:

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.compilers.plugin import FamilyCompiler, WorkerCommand
-from shaderkiln.descriptions.pipeline import PipelineCreateInfo, PipelineDescription, PipelineKind
+from shaderkiln.descriptions.pipeline import PipelineCreateInfo, PipelineDescription, pipeline_kind
 from shaderkiln.drivers.protocol import (
     Answer,
     Compile,
@@ -93,13 +93,6 @@ class HostedFamily(FamilyCompiler):
         return WorkerCommand(arguments, dict(os.environ if self._environment is None else self._environment))
 
 
-_KINDS: dict[type[Struct], PipelineKind] = {
-    structures.GraphicsPipelineCreateInfo: "graphics",
-    structures.ComputePipelineCreateInfo: "compute",
-    structures.RayTracingPipelineCreateInfoKHR: "raytracing",
-}
-
-
 class HostSession:
     """Answers a job's requests with a ``PipelineCompiler``."""
 
@@ -149,7 +142,7 @@ class HostSession:
                 return Inspected(request.request, tuple(self._compiler.inspect(description)))
 
     def _description(self, create_info: PipelineCreateInfo) -> PipelineDescription:
-        return PipelineDescription("", _KINDS[type(create_info)], create_info, self._objects)
+        return PipelineDescription("", pipeline_kind(create_info), create_info, self._objects)
 
     def close(self) -> None:
         """Let the compiler go."""
