@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,7 +113,7 @@ class DefaultPsdb:
                     self._session = RegisteredSession(
                         RegisteredSessionDesc(DEFAULT_COMPONENT),
                         expected,
-                        _Chosen(path),
+                        _Chosen({DEFAULT_COMPONENT: path}.get),
                         support=self._support,
                         control=self._control,
                         debug=self._debug,
@@ -137,7 +138,5 @@ class DefaultPsdb:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    path: Path
-
-    def resolve(self, component_name: str) -> Path | None:
-        return self.path
+    resolve: Callable[[str], Path | None]
+    """The path of a component by its name."""
