@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
@@ -21,6 +20,7 @@ from shaderkiln.sessions.debug_layer import DebugLayer, process_debug_layer
 from shaderkiln.sessions.descs import SESSION_SUPPORT, SessionDesc1, ShaderCacheSessionDesc, ShaderCacheSupportFlags
 from shaderkiln.sessions.factory import SessionEnvironment, create_shader_cache_session, create_shader_cache_session1
 from shaderkiln.sessions.interface import ShaderCacheSession
+from shaderkiln.system.processes import usable_processors
 from shaderkiln.workers.lanes import WorkerLanes
 from shaderkiln.workers.pool import Limits
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from .pipeline_library import PipelineLibrary
     from .serialized_components import DeserializedPipelineState
 
-WORKERS = min(4, len(os.sched_getaffinity(0)))
+WORKERS = min(4, usable_processors())
 
 
 class Direct3D12Device:
