@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -145,10 +146,6 @@ def _check_references(found: _Described, objects: Mapping[Handle, Any]) -> None:
                 raise DamagedInputError(f"pipeline: {handle!r} is missing from its description")
 
 
-_decoders: list[msgspec.msgpack.Decoder[_Described]] = []
-
-
+@cache
 def _decoder() -> msgspec.msgpack.Decoder[_Described]:
-    if not _decoders:
-        _decoders.append(msgspec.msgpack.Decoder(_Described, dec_hook=_from_number))
-    return _decoders[0]
+    return msgspec.msgpack.Decoder(_Described, dec_hook=_from_number)

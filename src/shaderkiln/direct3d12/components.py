@@ -75,7 +75,7 @@ class DefaultPsdb:
     def __init__(
         self, components: Components, support: ShaderCacheSupportFlags, control: ShaderCacheControl, debug: DebugLayer
     ) -> None:
-        """Never raises for what was registered: a PSDB that cannot be used gets a debug message and is no default."""
+        """Without support there is none. Never raises for what was registered: a PSDB that cannot be used gets a debug message."""
         self._support = support
         self._control = control
         self._debug = debug
@@ -83,7 +83,7 @@ class DefaultPsdb:
         self._session: RegisteredSession | None = None
         self._chosen: tuple[Path, Expectation] | None = None
         try:
-            path = components.resolve(DEFAULT_COMPONENT)
+            path = components.resolve(DEFAULT_COMPONENT) if support else None
             application = None if path is None else components.expected()
             if path is not None and application is not None:
                 expected = Expectation(application, components.compiler)

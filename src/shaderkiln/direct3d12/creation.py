@@ -64,7 +64,7 @@ class ObjectCreation:
         lowering: Lowering,
         driver: WorkerLanes,
         local_cache: LocalCache,
-        default_psdb: DefaultPsdb | None,
+        default_psdb: DefaultPsdb,
         application: ApplicationIdentity | None,
         debug: DebugLayer,
     ) -> None:
@@ -72,13 +72,13 @@ class ObjectCreation:
         self.application = application
         """What the application has declared."""
         self.debug = debug
+        self.default_psdb = default_psdb
         self.pipeline_states = CreationCounter()
         self.state_objects = CreationCounter()
         self._check_compiler = compiler.check
         self._lowering = lowering
         self._driver = driver
         self._local_cache = local_cache
-        self._default_psdb = default_psdb
         self._closed = False
         self._check_lock = threading.Lock()
         # What ended the driver's process once is not given to it again: parts by key, and stored objects by their digest.
@@ -91,11 +91,6 @@ class ObjectCreation:
         """Whether the driver can create pipelines from stored object code at all."""
         return self.compiler.object_code_form != "none"
 
-    @property
-    def has_default_psdb(self) -> bool:
-        """Whether there is a default PSDB, be PSDBs enabled or not."""
-        return self._default_psdb is not None and self._default_psdb.registered
-
     def check_open(self) -> None:
         """Raises InvalidArgumentError once it is closed."""
         if self._closed:
@@ -107,8 +102,7 @@ class ObjectCreation:
         self._driver.close()
         self._lowering.close()
         self._local_cache.close()
-        if self._default_psdb is not None:
-            self._default_psdb.close()
+        self.default_psdb.close()
 
     def parts(
         self, desc: PipelineStateStream | StateObjectDesc, key: ObjectKey, parents: Sequence[StateObjectDesc] = ()
@@ -123,14 +117,14 @@ class ObjectCreation:
         Raises UnsupportedPipelineError for what the adapter cannot do, DriverCrashError, DriverError with the driver's own code.
         """
         source = ObjectSource.DEFAULT_PSDB if session is None else ObjectSource.EXPLICIT_PSDB
-        psdb = self._default_session() if session is None else session
+        psdb = self.default_psdb.session() if session is None else session
         sources = {self._create(part, psdb, source) for part in parts} - {ObjectSource.UNKNOWN}
         return max(sources, key=_ORDER.index, default=ObjectSource.UNKNOWN)
 
     def find(self, parts: Iterable[Part], session: ShaderCacheSession | None) -> tuple[StoredObject, ...]:
         """What is stored for each part, in its explicit PSDB, the default PSDB or the local cache. Raises NotFoundError."""
         places: tuple[Callable[[], ShaderCacheSession | None], ...]
-        places = (lambda: session, self._default_session, self._local_cache.session)
+        places = (lambda: session, self.default_psdb.session, self._local_cache.session)
         found = []
         for part in parts:
             for place in places:
@@ -174,9 +168,6 @@ class ObjectCreation:
         text = f"{whence}: object code of object {part.key.hex()} is not used: {why}"
         self.debug.write(Severity.WARNING, "object-code-refused", text)
         return False
-
-    def _default_session(self) -> ShaderCacheSession | None:
-        return None if self._default_psdb is None else self._default_psdb.session()
 
     def _create(self, part: Part, psdb: ShaderCacheSession | None, source: ObjectSource) -> ObjectSource:
         """``psdb`` is where to look first, and ``source`` what that is called."""

@@ -98,7 +98,7 @@ class Direct3D12Device:
     def get_state_object_statistics(self) -> StateObjectStatistics:
         """How the objects of this device were created so far (EP-51)."""
         return StateObjectStatistics(
-            self._creation.has_default_psdb,
+            self._creation.default_psdb.registered,
             self._creation.pipeline_states.snapshot(),
             self._creation.state_objects.snapshot(),
         )
@@ -269,7 +269,7 @@ def create_device(
     cache = LocalCache(compiler.identity, local_cache, control, debug)
     supported = compiler.identity.object_code_form != "none"
     support = DEVICE_SUPPORT if supported else ShaderCacheSupportFlags.NONE
-    default = DefaultPsdb(components, support, control, debug) if supported else None
+    default = DefaultPsdb(components, support, control, debug)
     driver = WorkerLanes(compiler, workers=workers, limits=limits)
     environment = SessionEnvironment(
         application=identity,

@@ -10,7 +10,7 @@ from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.errors import InvalidArgumentError
 from shaderkiln.vulkan.gate import Gate
 from shaderkiln.workers.pool import Limits
-from shaderkiln.workers.shared_process import SharedProcess, ProcessEndedError
+from shaderkiln.workers.shared_process import ProcessEndedError, SharedProcess
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from shaderkiln.vulkan.allocation import AllocationCallbacks, HostMemory
 from shaderkiln.vulkan.connection import Connection
 from shaderkiln.vulkan.gate import Gate
 from shaderkiln.vulkan.initial_data import Reason, Rejection
-from shaderkiln.workers.shared_process import SharedProcess, ProcessEndedError
+from shaderkiln.workers.shared_process import ProcessEndedError, SharedProcess
 
 EXTERNALLY_SYNCHRONIZED = 0x1
 """VK_PIPELINE_CACHE_CREATE_EXTERNALLY_SYNCHRONIZED_BIT: the caller never lets two threads use the cache at once."""
