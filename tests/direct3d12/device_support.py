@@ -23,7 +23,7 @@ from shaderkiln.direct3d12.application import ApplicationDesc, DeclaredIdentity,
 from shaderkiln.direct3d12.device import Direct3D12Device, create_device
 from shaderkiln.direct3d12.objects import PipelineState, StateObject
 from shaderkiln.identity import ApplicationIdentity, CompilerIdentity
-from shaderkiln.keys import OBJECT_VERSION, Group, ObjectKey
+from shaderkiln.keys import OBJECT_VERSION, Group
 from shaderkiln.lowering.pipelines import direct3d12_application
 from shaderkiln.registration.installer import Installer
 from shaderkiln.registration.records import PsdbProperties, Scope
@@ -176,10 +176,8 @@ def finished_psdb(
     form = device.compiler.object_code_form
     with PsdbBuilder(path, device.compiler, application) as builder:
         for one in objects:
-            for part in one._parts()[:parts]:
-                stored = device._creator.find(part, ())
-                assert stored is not None
-                key = ObjectKey(part.key)
+            for stored in one.stored()[:parts]:
+                key = stored.group.object_key
                 values = object_code_values(form, key, stored.values)
                 keys = tuple(value.key for value in values)
                 assert keys == stored.group.value_keys

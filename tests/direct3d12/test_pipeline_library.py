@@ -30,9 +30,9 @@ from shaderkiln.compilers.plugin import FamilyNotFoundError, open_family
 from shaderkiln.descriptions.direct3d12.enums import Blend, DxgiFormat, PrimitiveTopologyType
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.descriptions.direct3d12.states import BlendDesc, RenderTargetBlendDesc, RenderTargetFormats
-from shaderkiln.direct3d12.creation import Part
 from shaderkiln.direct3d12.device import Direct3D12Device
 from shaderkiln.direct3d12.features import Feature
+from shaderkiln.direct3d12.parts import Part
 from shaderkiln.direct3d12.pipeline_library import PipelineLibrary
 from shaderkiln.direct3d12.statistics import ObjectSource
 from shaderkiln.direct3d12.stored_objects import StoredObject
@@ -396,7 +396,7 @@ def test_what_pipelines_of_a_real_driver_share_is_in_the_block_once(tmp_path: Pa
         for number in range(40):
             pipeline = device.create_pipeline_state(graphics_stream(number))
             library.store_pipeline(f"graphics {number}", pipeline)
-            stored += [data for _, data in pipeline._object_code().values]
+            stored += [data for _, data in pipeline.object_code().values]
         blob = serialized(library)
         block = Block(blob)
         pieces = [bytes(block.piece(number).data) for number in range(block.piece_count)]
@@ -647,13 +647,13 @@ def mutants(blob: bytes, count: int, seed: int) -> Iterator[bytes]:
 def watched(device: Direct3D12Device, monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, ...]]:
     """The object code that the driver is asked to take from now on, value by value."""
     asked: list[tuple[bytes, ...]] = []
-    load = device._creator.load
+    load = device._creation.load
 
     def watch(part: Part, stored: StoredObject, whence: str) -> bool:
         asked.append(tuple(data for _, data in stored.values))
         return load(part, stored, whence)
 
-    monkeypatch.setattr(device._creator, "load", watch)
+    monkeypatch.setattr(device._creation, "load", watch)
     return asked
 
 

@@ -20,9 +20,10 @@ from shaderkiln.descriptions.direct3d12.enums import DxgiFormat, PrimitiveTopolo
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.descriptions.direct3d12.states import RenderTargetFormats
 from shaderkiln.direct3d12.component_pool import ComponentPool
+from shaderkiln.direct3d12.derived_pipelines import ComputeVariation
 from shaderkiln.direct3d12.objects import PipelineState
 from shaderkiln.direct3d12.process_debug import ProcessDebugFlags, process_debug_flags, set_process_debug_flags
-from shaderkiln.direct3d12.serialized_components import ComputeVariation, SerializeFlags
+from shaderkiln.direct3d12.serialized_components import SerializeFlags
 from shaderkiln.direct3d12.statistics import ObjectSource
 from shaderkiln.errors import DamagedInputError, DriverError, InvalidArgumentError, NotFoundError, ShaderkilnError
 from shaderkiln.formats import root_signature
@@ -103,7 +104,7 @@ def test_a_graphics_pipeline_has_instructions_and_metadata_for_each_of_its_shade
     serialized = tool.serialize_graphics_pipeline_state(created)
     active = {slot: shader for slot in ShaderSlot if (shader := serialized.shader(slot)) is not None}
     assert set(active) == {ShaderSlot.VERTEX, ShaderSlot.PIXEL} and not serialized.shared
-    (stored,) = created._stored()
+    (stored,) = created.stored()
     for shader, (_, data) in zip(active.values(), stored.values, strict=True):
         # Machine code of RDNA is words; s_endpgm (0xBFB00000 on GFX11) ends the program, and s_code_end (0xBF9F0000) pads it.
         assert shader.metadata is not None and shader.metadata + shader.gpu_instructions == data
@@ -137,7 +138,7 @@ def test_flags_must_be_none_and_the_pipeline_one_of_the_kind_and_device(toy: Ben
 def test_object_code_in_one_piece_is_instructions_without_metadata(toy: Bench) -> None:
     device = toy.device(tool=True)
     created = device.create_pipeline_state(text_stream("one piece"))
-    (stored,) = created._stored()
+    (stored,) = created.stored()
     serialized = device.serialize_compute_pipeline_state(created)
     # The toy gives two binaries for one shader, and nobody knows which is the shader's.
     assert serialized.shaders == (None,) * 8
@@ -290,7 +291,7 @@ def test_no_real_driver_sees_a_damaged_set(real: Bench, step: int, mutations: in
             game.deserialize_graphics_pipeline_state(damaged)
         assert refused.value.code == "E_INVALIDARG"
     # The driver was not even started.
-    assert game._driver._lanes == []
+    assert game._creation._driver._lanes == []
     game.deserialize_graphics_pipeline_state(serialized)
 
 
@@ -429,7 +430,7 @@ def particles(signature: RootSignature) -> PipelineStateStream:
 
 
 def code_of(pipeline: PipelineState) -> tuple[bytes, ...]:
-    (stored,) = pipeline._stored()
+    (stored,) = pipeline.stored()
     return tuple(data for _, data in stored.values)
 
 

@@ -130,7 +130,7 @@ def test_no_damage_reaches_a_driver(device: VulkanDevice, blob: bytes) -> None:
 
 
 def _resident(device: VulkanDevice) -> int:
-    process = device._process._service._process
+    process = device._connection.process._service._process
     assert process is not None
     return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * 4096
 

@@ -245,7 +245,7 @@ def test_several_of_one_call_are_compiled_at_once_and_stay_in_order(device: Vulk
 
 
 def kill(device: VulkanDevice) -> None:
-    process = device._process._service._process
+    process = device._connection.process._service._process
     assert process is not None
     os.kill(process.pid, signal.SIGKILL)
 
@@ -271,7 +271,7 @@ def test_a_device_that_nobody_holds_any_more_ends_its_process() -> None:
         files = open_files()
     device = vk.open_device(HERE[0][0], package=HERE[0][1])
     assert all(create_all(device, device.create_pipeline_cache()))
-    service = device._process._service
+    service = device._connection.process._service
     del device
     gc.collect()
     assert service.finished.wait(10)
@@ -292,7 +292,7 @@ def test_pipelines_in_hand_are_made_again(device: VulkanDevice) -> None:
 def test_a_pipeline_that_takes_too_long_is_an_error_and_the_device_goes_on() -> None:
     with opened(*HERE[0], limits=Limits(seconds=0.02)) as device:
         cache = device.create_pipeline_cache()
-        process = device._process._service._process
+        process = device._connection.process._service._process
         assert process is not None
         os.kill(process.pid, signal.SIGSTOP)
         # Stopped once; the next process answers in time.

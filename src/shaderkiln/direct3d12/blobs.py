@@ -7,7 +7,6 @@ from dataclasses import fields
 
 import msgspec
 
-from shaderkiln.compilers.value_keys import object_code_values
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.errors import AdapterNotFoundError, DamagedInputError, DriverVersionMismatchError, InvalidArgumentError
 from shaderkiln.formats.object_code_parts import divided
@@ -23,7 +22,7 @@ from shaderkiln.formats.pipeline_library import (
     check_combination,
 )
 from shaderkiln.identity import ApplicationIdentity, CompilerIdentity
-from shaderkiln.keys import OBJECT_VERSION, Group, ObjectKey
+from shaderkiln.keys import ObjectKey
 
 from .stored_objects import StoredObject
 
@@ -54,9 +53,7 @@ def open_block(buffer: Buffer, compiler: CompilerIdentity, magic: bytes = LIBRAR
 
 def stored_object(pipeline: LibraryPipeline, object_key: ObjectKey, compiler: CompilerIdentity, name: str) -> StoredObject:
     """What the driver takes of a pipeline. Raises DamagedInputError for a piece that is not what its checksum says."""
-    values = pipeline.values()
-    keys = tuple(value.key for value in object_code_values(compiler.object_code_form, object_key, values))
-    return StoredObject(Group(object_key, OBJECT_VERSION, keys, pipeline.kind, name), values)
+    return StoredObject.of(compiler, object_key, pipeline.values(), pipeline.kind, name)
 
 
 def library_pipeline(

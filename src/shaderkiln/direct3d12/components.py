@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,7 +75,7 @@ class DefaultPsdb:
     def __init__(
         self, components: Components, support: ShaderCacheSupportFlags, control: ShaderCacheControl, debug: DebugLayer
     ) -> None:
-        """Never raises for what was registered: a PSDB that cannot be used gets a debug message and is no default."""
+        """Without support there is none. Never raises for what was registered: a PSDB that cannot be used gets a debug message."""
         self._support = support
         self._control = control
         self._debug = debug
@@ -82,7 +83,7 @@ class DefaultPsdb:
         self._session: RegisteredSession | None = None
         self._chosen: tuple[Path, Expectation] | None = None
         try:
-            path = components.resolve(DEFAULT_COMPONENT)
+            path = components.resolve(DEFAULT_COMPONENT) if support else None
             application = None if path is None else components.expected()
             if path is not None and application is not None:
                 expected = Expectation(application, components.compiler)
@@ -112,7 +113,7 @@ class DefaultPsdb:
                     self._session = RegisteredSession(
                         RegisteredSessionDesc(DEFAULT_COMPONENT),
                         expected,
-                        _Chosen(path),
+                        _Chosen({DEFAULT_COMPONENT: path}.get),
                         support=self._support,
                         control=self._control,
                         debug=self._debug,
@@ -137,7 +138,5 @@ class DefaultPsdb:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    path: Path
-
-    def resolve(self, component_name: str) -> Path | None:
-        return self.path
+    resolve: Callable[[str], Path | None]
+    """The path of a component by its name."""

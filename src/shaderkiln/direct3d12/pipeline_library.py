@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 from weakref import ref
 
 from shaderkiln.descriptions.direct3d12.canonical import object_key
@@ -28,22 +27,20 @@ from shaderkiln.formats.pipeline_library import (
 from shaderkiln.identity import ApplicationIdentity
 
 from .blobs import is_empty, library_pipeline, open_block, stored_object
-from .objects import PipelineState
+from .creation import ObjectCreation
+from .objects import Given, PipelineState
 from .private_data import PrivateData
 from .statistics import ObjectSource
 from .stored_objects import StoredObject
-
-if TYPE_CHECKING:
-    from .device import Direct3D12Device
 
 
 class PipelineLibrary(PrivateData):
     """Made by ``Direct3D12Device.create_pipeline_library``. May be used by several threads, also to load one pipeline."""
 
-    def __init__(self, device: Direct3D12Device, blob: Buffer = b"") -> None:
+    def __init__(self, creation: ObjectCreation, blob: Buffer = b"") -> None:
         """Raises as ``blobs.open_block``; an empty blob gives an empty library."""
-        self.device = device
-        self._block: Block | None = None if is_empty(blob) else open_block(blob, device.compiler)
+        self._creation = creation
+        self._block: Block | None = None if is_empty(blob) else open_block(blob, creation.compiler)
         self._lock = threading.Lock()
         self._pool = PiecePool(self._block)
         self._stored: dict[str, LibraryPipeline] = {}
@@ -58,14 +55,16 @@ class PipelineLibrary(PrivateData):
         and as creation does.
         """
         encoded = _encoded(name)
-        if not isinstance(pipeline, PipelineState) or pipeline.device is not self.device:
+        if not isinstance(pipeline, PipelineState) or pipeline.creation is not self._creation:
             raise InvalidArgumentError("pipeline: a pipeline state of this library's device is needed")
         with self._lock:
             self._refuse_used(name, encoded)
-        stored = pipeline._object_code()
+        stored = pipeline.object_code()
         with self._lock:
             self._refuse_used(name, encoded)
-            self._stored[name] = library_pipeline(pipeline.desc, pipeline.object_key, stored, self.device.compiler, self._pool)
+            self._stored[name] = library_pipeline(
+                pipeline.desc, pipeline.object_key, stored, self._creation.compiler, self._pool
+            )
             self._size = None
 
     def load_pipeline(self, name: str, stream: PipelineStateStream) -> PipelineState:
@@ -74,7 +73,7 @@ class PipelineLibrary(PrivateData):
         Raises InvalidArgumentError where there is none, or where it was stored for another desc; DamagedInputError where its part
         of the blob is damaged; and as ``create_pipeline_state``, which creates it where the driver refuses what the library has.
         """
-        self.device._check_open()
+        self._creation.check_open()
         validate(stream)
         key = object_key(stream)
         pipeline = self._find(name)
@@ -85,11 +84,9 @@ class PipelineLibrary(PrivateData):
         with self._one_at_a_time(name):
             loaded = self._loaded.get(name)
             if loaded is None:
-                stored = stored_object(pipeline, key, self.device.compiler, name)
-                loaded = self.device._create_pipeline_state(
-                    stream, key, stored, ObjectSource.LIBRARY, _Origin(self, name, stored)
-                )
-                self._loaded[name] = loaded
+                stored = stored_object(pipeline, key, self._creation.compiler, name)
+                given = Given(stored, ObjectSource.LIBRARY, _Origin(self, name, stored))
+                loaded = self._loaded[name] = PipelineState(self._creation, stream, key, given)
         return loaded
 
     def load_graphics_pipeline(self, name: str, stream: PipelineStateStream) -> PipelineState:
@@ -180,7 +177,7 @@ class PipelineLibrary(PrivateData):
     def _writer(self) -> BlockWriter:
         pipelines = list(self._block.pipelines()) if self._block is not None else []
         pipelines += ((name.encode(), pipeline) for name, pipeline in self._stored.items())
-        return BlockWriter(pipelines, self.device.compiler, self.device.application or ApplicationIdentity())
+        return BlockWriter(pipelines, self._creation.compiler, self._creation.application or ApplicationIdentity())
 
     @contextmanager
     def _one_at_a_time(self, name: str) -> Iterator[None]:

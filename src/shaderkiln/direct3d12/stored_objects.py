@@ -13,10 +13,10 @@ from functools import lru_cache
 import msgspec
 import xxhash
 
-from shaderkiln.compilers.value_keys import driver_values
+from shaderkiln.compilers.value_keys import driver_values, object_code_values
 from shaderkiln.errors import AlreadyExistsError, CacheCorruptError, NotFoundError
 from shaderkiln.identity import CompilerIdentity
-from shaderkiln.keys import Group, ObjectKey, Value, ValueKey, ValueType
+from shaderkiln.keys import OBJECT_VERSION, Group, ObjectKey, ValueKey, ValueType
 from shaderkiln.sessions.interface import ShaderCacheSession, StoreFlags, ValueRequest
 
 RECORD_FORM = 1
@@ -44,6 +44,20 @@ class StoredObject:
     group: Group
     values: tuple[tuple[bytes, bytes], ...]
 
+    @classmethod
+    def of(
+        cls,
+        compiler: CompilerIdentity,
+        object_key: ObjectKey,
+        values: tuple[tuple[bytes, bytes], ...],
+        kind: str,
+        name: str,
+        version: int = OBJECT_VERSION,
+    ) -> StoredObject:
+        """The object with the group that values of that compiler have."""
+        keys = tuple(value.key for value in object_code_values(compiler.object_code_form, object_key, values))
+        return cls(Group(object_key, version, keys, kind, name), values)
+
 
 def find_object(session: ShaderCacheSession, object_key: ObjectKey, compiler: CompilerIdentity) -> StoredObject | None:
     """The object in a session, or None where it is not there or was made by another compiler.
@@ -55,37 +69,30 @@ def find_object(session: ShaderCacheSession, object_key: ObjectKey, compiler: Co
         group = _recorded_group(session, object_key, compiler)
     if group is None:
         return None
+    found: dict[bytes, bytes] = {}
     left = MAXIMUM_OBJECT_BYTES
-
-    def find(key: bytes) -> bytes:
-        nonlocal left
-        data = session.find_value(key)
-        left -= len(data)
-        if left < 0:
-            raise CacheCorruptError(f"the values of object {object_key.hex()} have more than {MAXIMUM_OBJECT_BYTES} bytes")
-        return data
-
     try:
-        return StoredObject(group, driver_values(compiler.object_code_form, group, find))
+        for key in group.value_keys:
+            found[key] = session.find_value(key)
+            left -= len(found[key])
+            if left < 0:
+                raise CacheCorruptError(f"the values of object {object_key.hex()} have more than {MAXIMUM_OBJECT_BYTES} bytes")
+        return StoredObject(group, driver_values(compiler.object_code_form, group, found.__getitem__))
     except NotFoundError:
         return None  # evicted, or not yet stored by somebody who is at it
 
 
 def store_object(
-    session: ShaderCacheSession,
-    group: Group,
-    values: tuple[Value, ...],
-    compiler: CompilerIdentity,
-    *,
-    replace: bool = False,
+    session: ShaderCacheSession, stored: StoredObject, compiler: CompilerIdentity, *, replace: bool = False
 ) -> None:
     """Store an object so that ``find_object`` finds it; one that is there stays, unless it is to be replaced.
 
     The group comes last: whoever sees it finds its values. Raises as ``store_value1`` does, but for AlreadyExistsError.
     """
     flags = StoreFlags.OVERWRITE if replace else StoreFlags.NONE
-    for value in values:
-        _store(session, value.key, value.type, value.data, flags)
+    group = stored.group
+    for key, (_, data) in zip(group.value_keys, stored.values, strict=True):
+        _store(session, key, ValueType.OBJECT_CODE, data, flags)
     record = GroupRecord(
         RECORD_FORM, compiler_digest(compiler), group.version, group.kind, group.name, tuple(map(bytes, group.value_keys))
     )

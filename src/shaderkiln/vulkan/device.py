@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
-from typing import Any, TypeAlias, TypeVar
+from contextlib import ExitStack
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -25,7 +25,6 @@ from shaderkiln.drivers.protocol import (
     Created,
     DestroyCache,
     Failed,
-    MergeCaches,
     ReadCache,
     Recreate,
     Recreated,
@@ -37,7 +36,7 @@ from shaderkiln.formats.vk_cache import HEADER_SIZE
 from shaderkiln.identity import CompilerIdentity
 from shaderkiln.system.processes import usable_processors
 from shaderkiln.vulkan.allocation import OUT_OF_HOST_MEMORY, AllocationCallbacks
-from shaderkiln.vulkan.gate import Gate
+from shaderkiln.vulkan.connection import Connection
 from shaderkiln.vulkan.initial_data import check
 from shaderkiln.vulkan.pipeline_cache import EXTERNALLY_SYNCHRONIZED, INTERNALLY_SYNCHRONIZED_MERGE, PipelineCache
 from shaderkiln.vulkan.pipelines import Pipeline, PipelineBinary, checksum
@@ -45,9 +44,8 @@ from shaderkiln.vulkan_registry import constants
 from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import PipelineCreateFlags2CreateInfo
 from shaderkiln.workers.pool import Limits
-from shaderkiln.workers.shared_process import ProcessEndedError, SharedProcess
+from shaderkiln.workers.shared_process import ProcessEndedError
 
-T = TypeVar("T")
 AnyInfo: TypeAlias = PipelineDescription | PipelineCreateInfo
 
 _FORBIDDEN = constants.VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT
@@ -96,19 +94,13 @@ class VulkanDevice:
     """
 
     def __init__(self, compiler: FamilyCompiler, *, threads: int | None = None, limits: Limits | None = None) -> None:
+        threads = max(1, threads or usable_processors())
         self._compiler = compiler
-        self._threads = max(1, threads or usable_processors())
-        self._limits = limits
-        self._slots = threading.BoundedSemaphore(self._threads)
-        self._gate = Gate()
-        """Alone: a pipeline after whose first try a process ended."""
+        self._slots = threading.BoundedSemaphore(threads)
         self._lock = threading.Lock()
-        self._closed = False
-        self._last_number = 0
         self._caches: set[PipelineCache] = set()
-        self.restarts = 0
-        self._process = SharedProcess(compiler, self._threads, limits)
-        opened = self._process.opened
+        self._connection = Connection(compiler, threads, limits)
+        opened = self._connection.process.opened
         self.capabilities: Capabilities = opened.capabilities
         """What the device can do, and what identifies it."""
         self.cache_layout: Layout = self._find_layout()
@@ -123,19 +115,20 @@ class VulkanDevice:
     def family(self) -> str:
         return self.identity.family
 
+    @property
+    def restarts(self) -> int:
+        """How many processes took the place of one that had ended."""
+        return self._connection.restarts
+
     def close(self) -> None:
         """Destroy every cache and end the driver's process. Closing a closed device does nothing."""
+        if not self._connection.close():
+            return
         with self._lock:
-            if self._closed:
-                return
-            self._closed = True
             caches = tuple(self._caches)
             self._caches.clear()
-            process = self._process
-        process.close()
         for cache in caches:
-            cache.destroyed = True
-            cache._memory.release()
+            cache.release()
 
     def __enter__(self) -> VulkanDevice:
         return self
@@ -166,7 +159,7 @@ class VulkanDevice:
         (VK_ERROR_FEATURE_NOT_PRESENT) for a flag that the driver lacks (VC-03); AllocationError where the callbacks refuse the
         memory (VC-12).
         """
-        self._require()
+        self._connection.require()
         self._check_flags(flags)
         data, rejection = b"", None
         if initial_data_size != 0:
@@ -180,10 +173,10 @@ class VulkanDevice:
                 data = data[:initial_data_size]
             if data:
                 data, rejection = check(data, self.capabilities, self.cache_layout, require_checksum)
-        cache = PipelineCache(self, self._new_number(), flags, data, allocator)
+        cache = PipelineCache(self._connection, self.cache_layout, flags, data, allocator)
         cache.rejection = rejection
-        self._make(cache)
-        cache._account()
+        cache.make()
+        cache.account()
         with self._lock:
             self._caches.add(cache)
         return cache
@@ -194,22 +187,17 @@ class VulkanDevice:
         Raises InvalidArgumentError for a cache that is destroyed or another device's, and for other allocation callbacks than
         those that it was created with.
         """
-        self._require()
+        self._connection.require()
         if cache is None:
             return
         self._own(cache)
         if allocator != cache.callbacks:
             raise InvalidArgumentError("the allocation callbacks must be those that the cache was created with, if any")
-        with cache._gate.alone():
+        with cache.gate.alone():
             self._own(cache)
-            cache.destroyed = True
             with self._lock:
                 self._caches.discard(cache)
-                process = self._process
-            if cache._process is process:
-                # If the process has ended, so has its cache.
-                self._quietly(process, cache._number)
-            cache._memory.release()
+            cache.destroy()
 
     def merge_pipeline_caches(self, destination: PipelineCache, sources: Sequence[PipelineCache]) -> None:
         """vkMergePipelineCaches: the destination gains the entries of every source, each once (VC-10).
@@ -218,7 +206,7 @@ class VulkanDevice:
         destroyed or another device's; AllocationError where the destination's callbacks refuse the memory, and then it stays as
         it was.
         """
-        self._require()
+        self._connection.require()
         sources = tuple(dict.fromkeys(sources))
         for cache in (destination, *sources):
             self._own(cache)
@@ -229,19 +217,11 @@ class VulkanDevice:
         shares = destination.flags & INTERNALLY_SYNCHRONIZED_MERGE and destination.callbacks is None
         with ExitStack() as stack:
             # Always in the same order, so that two merges never wait for each other.
-            for cache in sorted((destination, *sources), key=lambda cache: cache._number):
-                gate = cache._gate
+            for cache in sorted((destination, *sources), key=lambda cache: cache.number):
+                gate = cache.gate
                 stack.enter_context(gate.alone() if cache is destination and not shares else gate.shared())
                 self._own(cache)
-
-            def merge(process: SharedProcess) -> None:
-                numbers = tuple(source._in(process) for source in sources)
-                number = destination._in(process)
-                process.ask(MergeCaches(0, number, numbers))
-
-            self._with_process(merge)
-            destination._changed()
-            destination._account()
+            destination.merge(sources)
 
     # -- pipelines
 
@@ -309,46 +289,17 @@ class VulkanDevice:
 
     # -- processes
 
-    def _require(self) -> None:
-        if self._closed:
-            raise InvalidArgumentError("the device is closed")
-
     def _own(self, cache: PipelineCache) -> None:
         if not isinstance(cache, PipelineCache):
             raise InvalidArgumentError(f"{type(cache).__name__} is no pipeline cache")
-        if cache.device is not self:
+        if cache.connection is not self._connection:
             raise InvalidArgumentError("the pipeline cache is another device's")
-        cache._require()
-
-    def _new_number(self) -> int:
-        with self._lock:
-            self._last_number += 1
-            return self._last_number
-
-    def _connected(self) -> SharedProcess:
-        """The process, a new one where the last one has ended."""
-        with self._lock:
-            self._require()
-            if self._process.ended:
-                self._process = SharedProcess(self._compiler, self._threads, self._limits)
-                self.restarts += 1
-            return self._process
-
-    def _with_process(self, work: Callable[[SharedProcess], T]) -> T:
-        """What ``work`` gives, done once more where the process ended meanwhile: that may have been somebody else's fault."""
-        try:
-            return work(self._connected())
-        except ProcessEndedError:
-            return work(self._connected())
-
-    def _quietly(self, process: SharedProcess, number: int) -> None:
-        with suppress(ProcessEndedError):
-            process.ask(DestroyCache(0, number))
+        cache.require()
 
     def _find_layout(self) -> Layout:
         if self.capabilities.driver_id not in MESA_DRIVERS:
             return Layout.OPAQUE
-        process = self._process
+        process = self._connection.process
         process.ask(CreateCache(0, 1))
         answer = process.ask(ReadCache(0, 1, whole=True))
         assert isinstance(answer, CacheRead)
@@ -369,44 +320,23 @@ class VulkanDevice:
             if flags & flag and not any(have.endswith(feature) for have in self.capabilities.features):
                 raise DriverError(f"the driver does not have {name}", code=_NO_FEATURE)
 
-    def _make(self, cache: PipelineCache) -> None:
-        """Make the cache in the driver; empty where the driver refuses its initial data, or ends twice when it gets them."""
-        with self._gate.shared():
-            try:
-                cache._in(self._connected())
-                return
-            except ProcessEndedError:
-                pass
-            except DriverError as error:
-                if not cache._saved:
-                    raise
-                cache._drop_data(str(error))
-                cache._in(self._connected())
-                return
-        with self._gate.alone():
-            try:
-                cache._in(self._connected())
-            except DriverError as error:
-                cache._drop_data(f"{error}, when it was given the initial data")
-                cache._in(self._connected())
-
     # -- creation
 
     def _require_binaries(self) -> None:
-        self._require()
+        self._connection.require()
         if self.capabilities.object_code_form != "pipeline-binary":
             raise DriverError("the driver has no VK_KHR_pipeline_binary", code=_NO_FEATURE)
 
     def _ask_alone(self, description: PipelineDescription, request: Compile | Recreate) -> Answer:
         """One request about one pipeline; once more, alone, where the process ends."""
         self._require_met(description)
-        with self._gate.shared():
+        with self._connection.gate.shared():
             try:
-                return self._connected().ask(request, description)
+                return self._connection.connected().ask(request, description)
             except ProcessEndedError:
                 pass
-        with self._gate.alone():
-            return self._connected().ask(request, description)
+        with self._connection.gate.alone():
+            return self._connection.connected().ask(request, description)
 
     def _require_met(self, description: PipelineDescription) -> None:
         unmet = self._compiler.check(description)
@@ -420,7 +350,7 @@ class VulkanDevice:
         infos: Sequence[AnyInfo],
         objects: Mapping[Handle, Struct] | None,
     ) -> tuple[Pipeline, ...]:
-        self._require()
+        self._connection.require()
         if cache is not None:
             self._own(cache)
         descriptions = [_description(info, kind, objects, index) for index, info in enumerate(infos)]
@@ -428,7 +358,7 @@ class VulkanDevice:
         alone = cache is not None and cache.flags & EXTERNALLY_SYNCHRONIZED
         with ExitStack() as stack:
             if cache is not None:
-                stack.enter_context(cache._gate.alone() if alone else cache._gate.shared())
+                stack.enter_context(cache.gate.alone() if alone else cache.gate.shared())
                 self._own(cache)
             if alone or in_turn:
                 made = self._create_in_turn(cache, descriptions)
@@ -436,12 +366,12 @@ class VulkanDevice:
                 made = self._create_side_by_side(cache, descriptions)
             new = sum(1 for pipeline in made if pipeline and pipeline.hit is not True)
             if cache is not None and new:
-                cache._changed(new)
+                cache.changed(new)
         if cache is not None and new and cache.callbacks is not None:
             try:
-                with cache._gate.alone():
+                with cache.gate.alone():
                     if not cache.destroyed:
-                        cache._account()
+                        cache.account()
             except AllocationError as error:
                 made = [
                     Pipeline(p.name, p.kind, OUT_OF_HOST_MEMORY, str(error)) if p and p.hit is not True else p for p in made
@@ -460,7 +390,7 @@ class VulkanDevice:
 
     def _create_side_by_side(self, cache: PipelineCache | None, descriptions: Sequence[PipelineDescription]) -> list[Pipeline]:
         outcomes: list[Pipeline | None] = []
-        with self._gate.shared():
+        with self._connection.gate.shared():
             tried = [self._begin(cache, description) for description in descriptions]
             for description, future in zip(descriptions, tried, strict=True):
                 outcomes.append(future if isinstance(future, Pipeline) else _outcome(description, future))
@@ -479,8 +409,8 @@ class VulkanDevice:
         self._slots.acquire()
         future: Future[Answer] | None = None
         try:
-            process = self._connected()
-            number = 0 if cache is None else cache._in(process)
+            process = self._connection.connected()
+            number = 0 if cache is None else cache.number_in(process)
             future = process.submit(Create(0, description.create_info, number, forbidden), description)
         except ProcessEndedError as error:
             future = Future()
@@ -497,14 +427,14 @@ class VulkanDevice:
     def _create_alone(self, cache: PipelineCache | None, description: PipelineDescription) -> Pipeline:
         """A pipeline that was in hand when a process ended: alone in a new one, and then without the cache, to know whose fault
         it is."""
-        with self._gate.alone():
+        with self._connection.gate.alone():
             outcome = self._try(cache, description)
             if isinstance(outcome, Pipeline):
                 return outcome
             if cache is not None:
                 without = self._try(None, description)
                 if isinstance(without, Pipeline):
-                    cache._drop_data(f"{outcome} when it used what the cache held")
+                    cache.drop_data(f"{outcome} when it used what the cache held")
                     again = self._try(cache, description)
                     return again if isinstance(again, Pipeline) else without
                 outcome = without

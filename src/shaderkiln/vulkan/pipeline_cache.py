@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
-from shaderkiln.drivers.protocol import CacheRead, CreateCache, DestroyCache, ReadCache
+from shaderkiln.drivers.protocol import CacheRead, CreateCache, DestroyCache, MergeCaches, ReadCache
 from shaderkiln.errors import AllocationError, DriverError, InvalidArgumentError, UnsupportedError
 from shaderkiln.formats import mesa_cache
 from shaderkiln.formats.mesa_cache import Entry, Layout
 from shaderkiln.formats.vk_cache import HEADER_SIZE, CacheHeader, CacheRejectedError, read_header
 from shaderkiln.vulkan.allocation import AllocationCallbacks, HostMemory
+from shaderkiln.vulkan.connection import Connection
 from shaderkiln.vulkan.gate import Gate
 from shaderkiln.vulkan.initial_data import Reason, Rejection
-
-if TYPE_CHECKING:
-    from shaderkiln.vulkan.device import VulkanDevice
-    from shaderkiln.workers.shared_process import SharedProcess
+from shaderkiln.workers.shared_process import ProcessEndedError, SharedProcess
 
 EXTERNALLY_SYNCHRONIZED = 0x1
 """VK_PIPELINE_CACHE_CREATE_EXTERNALLY_SYNCHRONIZED_BIT: the caller never lets two threads use the cache at once."""
@@ -39,15 +38,17 @@ class PipelineCache:
     """
 
     def __init__(
-        self, device: VulkanDevice, number: int, flags: int, data: bytes, callbacks: AllocationCallbacks | None
+        self, connection: Connection, layout: Layout, flags: int, data: bytes, callbacks: AllocationCallbacks | None
     ) -> None:
-        self.device = device
+        self.connection = connection
         self.flags = flags
         self.rejection: Rejection | None = None
         """Why initial data was not taken, or was dropped later; None if it was not."""
         self.destroyed = False
-        self._number = number
-        self._gate = Gate()
+        self.number = connection.new_number()
+        """What the driver's process calls it."""
+        self.gate = Gate()
+        self._layout = layout
         self._memory = HostMemory(callbacks)
         self._lock = threading.Lock()
         """Held for what stands below."""
@@ -80,8 +81,8 @@ class PipelineCache:
         """
         if size is not None and size < 0:
             raise InvalidArgumentError(f"a buffer of {size} bytes")
-        with self._gate.shared():
-            self._require()
+        with self.gate.shared():
+            self.require()
             data, ends = self._arranged()
             if size is None:
                 return len(data) + SEAL_SIZE
@@ -93,17 +94,17 @@ class PipelineCache:
             if ends is None:
                 data, complete = self._driver_read(room)
                 return (mesa_cache.seal(data), complete) if _has_header(data) else (b"", False)
-        divided = mesa_cache.read(data, self.device.cache_layout)
+        divided = mesa_cache.read(data, self._layout)
         count = bisect_right(ends, room)
-        if not count and room < HEADER_SIZE + _empty_size(self.device.cache_layout):
+        if not count and room < HEADER_SIZE + _empty_size(self._layout):
             return b"", False
-        part = mesa_cache.write(divided.header, (divided[index] for index in range(count)), self.device.cache_layout)
+        part = mesa_cache.write(divided.header, (divided[index] for index in range(count)), self._layout)
         return mesa_cache.seal(part), False
 
     def read(self) -> bytes:
         """All data, with its checksum: ``get_data`` with a buffer that is large enough. Raises as ``get_data``."""
-        with self._gate.shared():
-            self._require()
+        with self.gate.shared():
+            self.require()
             return mesa_cache.seal(self._arranged()[0])
 
     def entries(self) -> tuple[Entry, ...]:
@@ -111,45 +112,93 @@ class PipelineCache:
 
         Raises UnsupportedError where the driver's data is opaque, and as ``get_data``.
         """
-        with self._gate.shared():
-            self._require()
+        with self.gate.shared():
+            self.require()
             data, ends = self._arranged()
         if ends is None:
             raise UnsupportedError("what this driver keeps in its caches is not known")
-        return tuple(mesa_cache.read(data, self.device.cache_layout))
+        return tuple(mesa_cache.read(data, self._layout))
 
     def __repr__(self) -> str:
-        state = "destroyed" if self.destroyed else f"of {self.device.family}"
-        return f"<PipelineCache {self._number} {state}>"
+        state = "destroyed" if self.destroyed else f"of {self.connection.family}"
+        return f"<PipelineCache {self.number} {state}>"
 
     # -- for the device
 
-    def _require(self) -> None:
+    def make(self) -> None:
+        """Make the cache in the driver; empty where the driver refuses its initial data, or ends twice when it gets them."""
+        connection = self.connection
+        with connection.gate.shared():
+            try:
+                self.number_in(connection.connected())
+                return
+            except ProcessEndedError:
+                pass
+            except DriverError as error:
+                if not self._saved:
+                    raise
+                self.drop_data(str(error))
+                self.number_in(connection.connected())
+                return
+        with connection.gate.alone():
+            try:
+                self.number_in(connection.connected())
+            except DriverError as error:
+                self.drop_data(f"{error}, when it was given the initial data")
+                self.number_in(connection.connected())
+
+    def merge(self, sources: Sequence[PipelineCache]) -> None:
+        """Gain the entries of others. Raises AllocationError as ``account``. Whoever calls it has the gates of all."""
+
+        def merge(process: SharedProcess) -> None:
+            numbers = tuple(source.number_in(process) for source in sources)
+            process.ask(MergeCaches(0, self.number_in(process), numbers))
+
+        self.connection.with_process(merge)
+        self.changed()
+        self.account()
+
+    def destroy(self) -> None:
+        """Destroy the driver's cache; if its process has ended, so has that. Only while nothing else uses the cache."""
+        self.destroyed = True
+        process = self._process
+        if process is not None and process is self.connection.process:
+            with suppress(ProcessEndedError):
+                process.ask(DestroyCache(0, self.number))
+        self.release()
+
+    def release(self) -> None:
+        """The cache is no more, and neither is the memory of its callbacks."""
+        self.destroyed = True
+        self._memory.release()
+
+    def require(self) -> None:
+        """Raises InvalidArgumentError where the cache is destroyed or its device closed."""
         if self.destroyed:
             raise InvalidArgumentError("the pipeline cache is destroyed")
-        self.device._require()
+        self.connection.require()
 
-    def _in(self, process: SharedProcess) -> int:
+    def number_in(self, process: SharedProcess) -> int:
         """The number of the cache in that process, in which it is made first if it comes from another one."""
         with self._lock:
             if self._process is not process:
-                process.ask(CreateCache(0, self._number, self._saved, self.flags))
+                process.ask(CreateCache(0, self.number, self._saved, self.flags))
                 self._process = process
                 self._version += 1
-            return self._number
+            return self.number
 
-    def _drop_data(self, why: str) -> None:
+    def drop_data(self, why: str) -> None:
         """Begin empty: what it held ended the driver's process."""
-        number = self.device._new_number()
+        number = self.connection.new_number()
         with self._lock:
-            self._number = number
+            self.number = number
             self._saved = b""
             self._pipelines_saved = 0
             self._version += 1
             self._process = None
             self.rejection = Rejection(Reason.DRIVER, why)
 
-    def _changed(self, pipelines: int = 0) -> None:
+    def changed(self, pipelines: int = 0) -> None:
         """So many pipelines may have been added (0: entries of other caches)."""
         with self._lock:
             self._version += 1
@@ -159,7 +208,7 @@ class PipelineCache:
             with suppress(DriverError):  # nothing was asked for
                 self._driver_read(None)
 
-    def _account(self) -> None:
+    def account(self) -> None:
         """Ask the callbacks for what has been added. Raises AllocationError after what they refuse has been taken out again.
 
         Only while nothing else uses the cache.
@@ -170,7 +219,7 @@ class PipelineCache:
         try:
             self._memory.grow_to(len(data))
         except AllocationError:
-            self._ask(DestroyCache(0, self._number))
+            self._ask(DestroyCache(0, self.number))
             with self._lock:
                 self._process = None
                 self._version += 1
@@ -191,16 +240,16 @@ class PipelineCache:
         return data, complete
 
     def _read(self, size: int | None) -> tuple[bytes, bool]:
-        answer = self._ask(ReadCache(0, self._number, size, whole=size is None))
+        answer = self._ask(ReadCache(0, self.number, size, whole=size is None))
         assert isinstance(answer, CacheRead)
         return answer.data, answer.complete
 
     def _ask(self, request: CreateCache | DestroyCache | ReadCache) -> object:
         def ask(process: SharedProcess) -> object:
-            self._in(process)
+            self.number_in(process)
             return process.ask(request)
 
-        return self.device._with_process(ask)
+        return self.connection.with_process(ask)
 
     def _arranged(self) -> tuple[bytes, list[int] | None]:
         """All data with its entries in the order of their keys, and where each ends; None: an opaque payload."""
@@ -209,7 +258,7 @@ class PipelineCache:
         if known is not None and known[0] == version and self._process is not None and not self._process.ended:
             return known[1], known[2]
         data, _ = self._driver_read(None)
-        layout = self.device.cache_layout
+        layout = self._layout
         ends: list[int] | None = None
         if layout is not Layout.OPAQUE:
             divided = mesa_cache.read(data, layout)
