@@ -35,7 +35,10 @@ MODULES = {
         "tests/formats/test_fossilize_hash.py",
     ),
     "src/shaderkiln/lowering/state.py": ("tests/lowering/test_lowering_states.py", "tests/lowering/test_lowering_pipelines.py"),
-    "src/shaderkiln/lowering/layout.py": ("tests/lowering/test_lowering_layout.py", "tests/lowering/test_lowering_pipelines.py"),
+    "src/shaderkiln/lowering/layout.py": (
+        "tests/lowering/test_lowering_layout.py",
+        "tests/lowering/test_lowering_pipelines.py",
+    ),
 }
 """The modules that decide object code and identity, with the tests that are to notice a fault in them."""
 AT_ONCE = 2
@@ -79,7 +82,14 @@ def run_tests(finder: Changed, mutant: Mutant | None, tests: Sequence[str], fold
             os.dup2(nothing, 2)
             mutant.apply()
         sys.meta_path.insert(0, finder)
-        options = ["-x", "-q", "--assert=plain", "--no-header", "--hypothesis-profile=mutants", f"--basetemp={folder}/{os.getpid()}"]
+        options = [
+            "-x",
+            "-q",
+            "--assert=plain",
+            "--no-header",
+            "--hypothesis-profile=mutants",
+            f"--basetemp={folder}/{os.getpid()}",
+        ]
         code = int(pytest.main([*options, "-p", "no:cacheprovider", "-p", "no:xdist", *tests]))
     finally:
         os._exit(code)
@@ -133,7 +143,9 @@ def run_module(path: Path, tests: Sequence[str], sample: int | None, seed: int) 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="script/mutate", description=__doc__)
-    parser.add_argument("modules", nargs="*", type=Path, help="files in src; default: those that decide object code and identity")
+    parser.add_argument(
+        "modules", nargs="*", type=Path, help="files in src; default: those that decide object code and identity"
+    )
     parser.add_argument("--tests", nargs="+", help="test files that are to notice; needed for a module without any by default")
     parser.add_argument("--sample", type=int, metavar="N", help="only N mutants of each module")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="which N (default 0)")
