@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -42,6 +43,8 @@ MODULES = {
 }
 """The modules that decide object code and identity, with the tests that are to notice a fault in them."""
 AT_ONCE = 2
+OWN = ("shaderkiln", "test_", "conftest", "__main__", "__mp_main__")
+"""What a mutant loads itself: these may have loaded the module. Helpers of the tests are not found without pytest's paths."""
 MEMORY = 4 << 30
 """Bytes of address space of a mutant: a loop that does not end may fill memory first."""
 
@@ -90,7 +93,10 @@ def run_tests(finder: Changed, mutant: Mutant | None, tests: Sequence[str], fold
             "--hypothesis-profile=mutants",
             f"--basetemp={folder}/{os.getpid()}",
         ]
-        code = int(pytest.main([*options, "-p", "no:cacheprovider", "-p", "no:xdist", *tests]))
+        options += ["-p", "no:cacheprovider", "-p", "no:xdist"]
+        code = next((int(code) for test in tests if (code := pytest.main([*options, test]))), 0)
+        if mutant is None:
+            Path(folder, "loaded").write_text("\n".join(name for name in sys.modules if not name.startswith(OWN)))
     finally:
         os._exit(code)
 
@@ -99,9 +105,13 @@ def survivors(path: Path, tests: Sequence[str], chosen: Sequence[Mutant], finder
     """The mutants with which all tests pass."""
     found = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        started = time.monotonic()
-        if os.waitpid(run_tests(finder, None, tests, folder, 600), 0)[1]:
-            sys.exit(f"the tests of {path} fail without any mutant")
+        for _ in range(2):  # the second time with everything loaded that the first one loaded, as the mutants run
+            started = time.monotonic()
+            if os.waitpid(run_tests(finder, None, tests, folder, 600), 0)[1]:
+                sys.exit(f"the tests of {path} fail without any mutant")
+            for name in Path(folder, "loaded").read_text().split():
+                with contextlib.suppress(Exception):
+                    importlib.import_module(name)
         seconds = max(10.0, 5 * (time.monotonic() - started))
         waiting, running = list(reversed(chosen)), dict[int, Mutant]()
         while waiting or running:
@@ -112,6 +122,9 @@ def survivors(path: Path, tests: Sequence[str], chosen: Sequence[Mutant], finder
             mutant = running.pop(child)
             if status == 0:
                 found.append(mutant)
+                print(
+                    f"  {path.relative_to(ROOT)}:{mutant.line}: {mutant.before}  →  {mutant.after}", file=sys.stderr, flush=True
+                )
     return sorted(found, key=lambda mutant: mutant.line)
 
 
@@ -173,9 +186,7 @@ def main() -> int:
         if arguments.json:
             print(json.dumps(result))
             continue
-        print("{module}: {killed} of {mutants} mutants killed, {share} %, {seconds} s".format(**result))
-        for mutant in result["survived"] if isinstance(result["survived"], list) else ():
-            print(f"  {result['module']}:{mutant['line']}: {mutant['before']}  →  {mutant['after']}")
+        print("{module}: {killed} of {mutants} mutants killed, {share} %, {seconds} s".format(**result), flush=True)
     return 0 if enough else 1
 
 
