@@ -228,7 +228,7 @@ def declared(*entries: tuple[int, EntryPoint]) -> tuple[Any, list[Any], list[str
 
 def test_a_layout_of_what_shaders_declare() -> None:
     ranges, sets, reasons = declared(
-        (VERTEX, entry(used(2, 1, 6), used(0, 3, 1, 2, count=2), push=6)),
+        (VERTEX, entry(used(2, 1, 6), used(0, 3, 1, 2, count=2), push=5)),
         (PIXEL, entry(used(0, 3, 2, 1, count=5), used(0, 0, 7, count=None))),
     )
     binding = vk.DescriptorSetLayoutBinding
@@ -249,6 +249,7 @@ def test_a_layout_of_what_shaders_declare() -> None:
 def test_push_constants_that_shaders_declare_are_one_range() -> None:
     assert declared((VERTEX, entry(push=4)), (PIXEL, entry(push=16)))[0] == (vk.PushConstantRange(VERTEX | PIXEL, 0, 16),)
     assert declared((VERTEX, entry(push=16)), (PIXEL, entry()))[0] == (vk.PushConstantRange(VERTEX, 0, 16),)
+    assert declared((VERTEX, entry()), (PIXEL, entry(push=4)))[0] == (vk.PushConstantRange(PIXEL, 0, 4),)
     assert declared((VERTEX, entry()))[:2] == ((), [])
 
 
