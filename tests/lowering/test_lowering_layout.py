@@ -146,7 +146,8 @@ def test_a_static_sampler_as_a_whole() -> None:
 )
 def test_filters(number: int, minify: int, magnify: int, mipmap: int) -> None:
     made = lowered(filter=number)
-    assert (made.min_filter, made.mag_filter, made.mipmap_mode) == (minify, magnify, mipmap)
+    found = (made.min_filter, made.mag_filter, made.mipmap_mode, made.anisotropy_enable, made.compare_enable, made.next)
+    assert found == (minify, magnify, mipmap, 0, 0, ())
 
 
 @pytest.mark.parametrize(("given", "expected"), [(0, 1.0), (1, 1.0), (2, 2.0), (16, 16.0), (17, 16.0), (99, 16.0)])
