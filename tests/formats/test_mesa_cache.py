@@ -309,17 +309,33 @@ def test_a_seal_of_another_length_is_data() -> None:
     assert read(moved, Layout.OPAQUE).header == HEADER
 
 
+def test_a_cache_uuid_that_looks_like_a_seal_is_none() -> None:
+    header = CacheHeader(0x5143, 1, b"SKVC\1\0\0\0" + (16).to_bytes(8, "little"))
+    cache = read(bytes(header) + bytes(16))
+    assert (cache.header, cache.data, cache.sealed) == (header, bytes(header) + bytes(16), False)
+
+
 class Long(bytes):
-    """Claims to be 4 GiB long."""
+    """Claims to be longer than it is."""
+
+    length = 0
+
+    def __new__(cls, data: bytes, length: int) -> Long:
+        made = super().__new__(cls, data)
+        made.length = length
+        return made
 
     def __len__(self) -> int:
-        return 1 << 32
+        return self.length
 
 
-@pytest.mark.parametrize("entry", [Entry(0, Long(b"k"), b"d"), Entry(0, b"k", Long(b"d"))], ids=["key", "data"])
-def test_keys_and_data_of_four_gigabytes_are_refused(entry: Entry) -> None:
+@pytest.mark.parametrize("part", ["key", "data"])
+def test_keys_and_data_of_four_gigabytes_are_refused(part: str) -> None:
+    entry = Entry(0, b"k", b"d")
     with pytest.raises(InvalidArgumentError, match="shorter than 4 GiB"):
-        write(HEADER, [entry])
+        write(HEADER, [entry._replace(**{part: Long(b"x", 1 << 32)})])
+    last = (1 << 32) - 1
+    assert last.to_bytes(4, "little") in write(HEADER, [entry._replace(**{part: Long(b"x", last)})])
 
 
 RADV_FIXED = 200
