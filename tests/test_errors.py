@@ -63,7 +63,7 @@ EXIT_CODES = {
     },
     4: {
         "DriverCrashError", "DriverError", "DriverPackageError", "ExpiredListError", "FamilyNotFoundError", "FetchError",
-        "PluginError", "ProcessEndedError",
+        "PluginError", "ProcessEndedError", "WrongDriverError", "_NoSuchFeatureError",
     },
     5: {
         "AccessDeniedError", "AlreadyExistsError", "CacheFullError", "DatabaseBusyError", "DatabaseWriteError", "DriverFolderError",

@@ -15,8 +15,8 @@ from typing import Any
 import generate
 
 from shaderkiln.descriptions import requirements_spirv, requirements_state
-from shaderkiln.drivers import marshal, targets
-from shaderkiln.formats import fossilize_hash, fossilize_json
+from shaderkiln.drivers import marshal
+from shaderkiln.formats import fossilize_hash, fossilize_json, vendors
 from shaderkiln.vulkan_registry import _device, _members, _requirements, constants
 
 
@@ -66,7 +66,7 @@ def _not_by_hand(registry: generate.Registry, grammar: dict[str, Any], described
         ),
         "formats/fossilize_json: members of 64 bits": sorted(wide - fossilize_json._WIDE),
         "drivers/marshal: kinds of members": sorted({f.kind for f in fields} - set(marshal._FILLS)),
-        "drivers/targets: VkVendorId": _without(registry.enums["VkVendorId"], targets._VENDORS),
+        "formats/vendors: VkVendorId": _without(registry.enums["VkVendorId"], vendors.VENDORS),
         "descriptions/requirements_state: dynamic states of extensions without a feature": _without(
             {n: v for n, v in registry.enums["VkDynamicState"].items() if _of_extension(registry, "VkDynamicState", n)},
             requirements_state.DYNAMIC_FEATURES,
