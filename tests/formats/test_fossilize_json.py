@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fossilize_coverage import Coverage
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structure_strategies import FLOATS, described
@@ -25,7 +26,6 @@ from shaderkiln.formats.fossilize_json import (
     UNKNOWN_MEMBERS,
     ApplicationInfo,
     ApplicationLink,
-    Coverage,
     FeatureStructure,
     codec,
     float_text,

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fossilize_coverage import Coverage, walk
 
 from shaderkiln.databases.fossilize import FossilizeArchive
 from shaderkiln.formats.fossilize import Tag
 from shaderkiln.formats.fossilize_hash import compute_hash
-from shaderkiln.formats.fossilize_json import Coverage, parse_body, walk, write_body
+from shaderkiln.formats.fossilize_json import parse_body, write_body
 from shaderkiln.formats.spirv import inspect_module
 from shaderkiln.sources.capture import Capture
 from shaderkiln.vulkan_registry.handles import Handle
