@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -520,6 +521,25 @@ def test_a_file_system_without_space(tmp_path: Path) -> None:
         assert names(folder) == {"a.psdb"}
     finally:
         subprocess.call(["umount", str(folder)])
+
+
+def test_want_of_memory_is_no_damage(tmp_path: Path) -> None:
+    with start(tmp_path / "a.psdb") as builder:
+        builder.add(*make(1))
+        builder.commit()
+        key = ValueKey(bytes(32))
+        group = Group(object_key(2), 1, (key,), "compute", "large")
+        apsw.hard_heap_limit(apsw.memory_used() + (1 << 20))
+        try:
+            with pytest.raises(DatabaseWriteError, match="cannot be written: "):
+                builder.add(group, [Value(key, ValueType.OBJECT_CODE, bytes(4 << 20))])
+        finally:
+            apsw.hard_heap_limit(0)
+        builder.add(group, [Value(key, ValueType.OBJECT_CODE, bytes(4 << 20))])
+        builder.finish()
+    with Psdb.open(tmp_path / "a.psdb") as database:
+        assert len(database.find(key)) == 4 << 20
+        assert [group.object_key for group in database.groups()] == sorted([object_key(1), object_key(2)])
 
 
 def test_memory_does_not_grow_with_what_is_stored(tmp_path: Path) -> None:

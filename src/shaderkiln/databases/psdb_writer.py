@@ -11,7 +11,7 @@ from typing import Any, Self
 import apsw
 import xxhash
 
-from ..errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError
+from ..errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError, ShaderkilnError
 from ..identity import ApplicationIdentity, CompilerIdentity, IdentityMismatchError
 from ..keys import Group, ObjectKey, Value, ValueKey, ValueType
 from . import psdb_schema as schema
@@ -552,19 +552,18 @@ class _Writing(Translated):
     """What the system refuses is DatabaseWriteError, with the transaction rolled back."""
 
     def __init__(self, path: Path, builder: PsdbBuilder) -> None:
-        super().__init__(path, writing=True, busy=DatabaseWriteError, refused=DatabaseWriteError)
+        super().__init__(path, writing=True)
         self._builder = builder
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def translated(self, error: BaseException) -> ShaderkilnError:
+        """Only what SQLite calls damage is damage of the file: whoever replaces damaged files must not do so for want of memory."""
         connection = self._builder._connection
-        if (
-            isinstance(error, apsw.Error | OSError | UnicodeDecodeError)
-            and connection is not None
-            and connection.in_transaction
-        ):
+        if connection is not None and connection.in_transaction:
             with suppress(apsw.Error):
                 connection.execute("ROLLBACK")
-        super().__exit__(kind, error, trace)
+        if isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError | apsw.FullError):
+            return super().translated(error)
+        return DatabaseWriteError(f"{self._path}: cannot be written: {error}")
 
 
 def _read_entry(connection: apsw.Connection, owner: int, key: bytes, type: int) -> bytes | None:
