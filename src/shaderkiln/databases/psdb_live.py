@@ -30,6 +30,7 @@ from ..errors import (
 )
 from ..identity import ApplicationIdentity, CompilerIdentity, IdentityMismatchError
 from ..keys import Group, ObjectKey, ValueKey, ValueType
+from ..system.files import sync
 from . import psdb_schema as schema
 from .psdb_lock import FileLock, forget_live, is_live, note_live
 from .psdb_reader import Psdb
@@ -672,6 +673,7 @@ def _create(path: Path, expected: Expectation) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
         finally:
             connection.close(True)
+        sync(temporary)
         # The journal belongs to the old file: no new file may ever lie beside it.
         path.unlink(missing_ok=True)
         put_in_place(temporary, path)

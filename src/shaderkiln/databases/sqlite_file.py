@@ -12,7 +12,7 @@ import apsw
 from msgspec import Struct
 
 from ..errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError, ShaderkilnError, UnreadableError
-from ..system.files import open_to_read, sync
+from ..system.files import sync
 from .psdb_records import DatabaseBusyError, DatabaseWriteError
 
 JOURNALS = ("-wal", "-shm", "-journal")
@@ -32,6 +32,8 @@ class FileForm(Struct, frozen=True):
     """Its name in messages."""
     application_id: int
     version: int
+    advice: str = ""
+    """What to do about another file in its place."""
 
 
 class FileHeader(Struct, frozen=True):
@@ -52,30 +54,31 @@ def read_header(path: Path, form: FileForm) -> FileHeader:
     with the reason, for anything else than a file of that form and version.
     """
     try:
-        descriptor = open_to_read(path)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path}: no such file") from error
-    except ValueError as error:
-        raise InvalidArgumentError(f"{path!r}: {error}") from error
-    except OSError as error:
-        raise UnreadableError(f"{path}: {error.strerror}") from error
-    try:
-        status = os.fstat(descriptor)
+        status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise CacheCorruptError(f"{path}: not a file")
         if not status.st_size:
             raise EmptyFileError(f"{path}: not a {form.what}: it is empty")
-        data = os.read(descriptor, _HEADER_BYTES)
-    finally:
-        os.close(descriptor)
+        # Through SQLite: closing a descriptor of our own would drop every lock that this process holds on the file.
+        file = apsw.VFSFile("", str(path.absolute()), [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0])
+        try:
+            data = file.xRead(min(_HEADER_BYTES, status.st_size), 0)
+        finally:
+            file.xClose()
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{path}: no such file") from error
+    except ValueError as error:
+        raise InvalidArgumentError(f"{path!r}: {error}") from error
+    except (OSError, apsw.CantOpenError, apsw.IOError) as error:
+        raise UnreadableError(f"{path}: {getattr(error, 'strerror', '') or error}") from error
     if len(data) < _HEADER_BYTES or not data.startswith(b"SQLite format 3\0"):
-        raise CacheCorruptError(f"{path}: not a {form.what}")
+        raise CacheCorruptError(f"{path}: not a {form.what}{form.advice}")
 
     def number(start: int, end: int) -> int:
         return int.from_bytes(data[start:end], "big")
 
     if number(68, 72) != form.application_id:
-        raise CacheCorruptError(f"{path}: not a {form.what} (application id {number(68, 72):#010x})")
+        raise CacheCorruptError(f"{path}: not a {form.what} (application id {number(68, 72):#010x}){form.advice}")
     if number(60, 64) != form.version:
         raise CacheCorruptError(f"{path}: a {form.what} of format version {number(60, 64)}, this program reads {form.version}")
     forms = data[18:20]
@@ -176,6 +179,8 @@ class Translated:
             return self._refused(f"{path}: {error}")
         if self._writing and isinstance(error, apsw.IOError | OSError):
             return DatabaseWriteError(f"{path}: cannot be written: {error}")
+        if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) != apsw.SQLITE_IOERR_SHORT_READ:
+            return UnreadableError(f"{path}: {error}")
         return CacheCorruptError(f"{path}: {self._damaged}: {error}")
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x534B5247
 """``SKRG``, in the application_id field of the SQLite header."""
 FORMAT_VERSION = 1
-FORM = FileForm("registry of this program", APPLICATION_ID, FORMAT_VERSION)
+FORM = FileForm("registry of this program", APPLICATION_ID, FORMAT_VERSION, "; remove the file to begin anew")
 FILE_NAME = "registry.sqlite"
 SYSTEM_FOLDER = Path("/var/lib/shaderkiln")
 SYSTEM_FOLDER_VARIABLE = "SHADERKILN_SYSTEM_DATA"
