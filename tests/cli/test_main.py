@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from job_support import name, write_capture
 from toy_plugin import Kiln
 
+from shaderkiln.cli import main
 from shaderkiln.cli.main import COMMANDS
 from shaderkiln.cli.main import kiln as kiln_group
 from shaderkiln.cli.output import size_text, time_text
@@ -233,3 +234,15 @@ def test_paths_with_odd_names_pass_through(shared: Kiln, tmp_path: Path) -> None
         report = tmp_path / "report.jsonl"
         arguments = ("compile", os.fsdecode(strange), "-f", "toy-one", "-o", tmp_path, "--report", report)
         assert shared(*arguments, environment={"PYTHONIOENCODING": encoding}).returncode == 0
+
+
+@pytest.mark.parametrize(("leaving", "code", "said"), [(None, 0, ""), (0, 0, ""), (4, 4, ""), ("why not", 1, "why not\n")])
+def test_whoever_leaves_with_a_text_has_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], leaving: int | str | None, code: int, said: str
+) -> None:
+    def leave(*_: object, **__: object) -> None:
+        raise SystemExit(leaving)
+
+    monkeypatch.setattr(main.kiln, "main", leave)
+    assert main.run([]) == code
+    assert capsys.readouterr().err == said

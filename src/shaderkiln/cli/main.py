@@ -123,7 +123,10 @@ def run(arguments: list[str]) -> int:
     try:
         kiln.main(arguments, prog_name="kiln", standalone_mode=False)
     except SystemExit as leaving:
-        return leaving.code if isinstance(leaving.code, int) else 0
+        if isinstance(leaving.code, str):
+            click.echo(leaving.code, err=True)
+            return 1
+        return leaving.code or 0
     except click.ClickException as error:
         show_usage_error(error, output_of(arguments))
         return error.exit_code

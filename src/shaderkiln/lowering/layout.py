@@ -32,7 +32,6 @@ from shaderkiln.vulkan_registry import structures as vk
 
 _UPDATE_AFTER_BIND, _UPDATE_UNUSED_WHILE_PENDING, _PARTIALLY_BOUND = 1, 2, 4
 _UPDATE_AFTER_BIND_POOL = 2
-_SAMPLER, _COMBINED_IMAGE_SAMPLER = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
