@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
@@ -60,11 +61,8 @@ def read_header(path: Path, form: FileForm) -> FileHeader:
         if not status.st_size:
             raise EmptyFileError(f"{path}: not a {form.what}: it is empty")
         # Through SQLite: closing a descriptor of our own would drop every lock that this process holds on the file.
-        file = apsw.VFSFile("", str(path.absolute()), [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0])
-        try:
-            data = file.xRead(min(_HEADER_BYTES, status.st_size), 0)
-        finally:
-            file.xClose()
+        with closing(connect(path)) as connection:
+            _, data = connection.read("main", 0, 0, min(_HEADER_BYTES, status.st_size))
     except FileNotFoundError as error:
         raise NotFoundError(f"{path}: no such file") from error
     except ValueError as error:
