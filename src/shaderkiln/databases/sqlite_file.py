@@ -68,7 +68,7 @@ def read_header(path: Path, form: FileForm) -> FileHeader:
     except ValueError as error:
         raise InvalidArgumentError(f"{path!r}: {error}") from error
     except (OSError, apsw.CantOpenError, apsw.IOError) as error:
-        raise UnreadableError(f"{path}: {getattr(error, 'strerror', '') or error}") from error
+        raise UnreadableError(f"{path}: cannot be read: {getattr(error, 'strerror', '') or error}") from error
     if len(data) < _HEADER_BYTES or not data.startswith(b"SQLite format 3\0"):
         raise CacheCorruptError(f"{path}: not a {form.what}{form.advice}")
 
