@@ -5,37 +5,36 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from enum import IntEnum, IntFlag
-from typing import Any, Final, NamedTuple
+from types import NoneType
+from typing import Any, Final, NamedTuple, get_args, get_origin
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from shaderkiln.descriptions.direct3d12 import enums
+from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.descriptions.direct3d12.state_object import (
     ExportDesc,
     GlobalSerializedRootSignature,
     HitGroup,
     LocalSerializedRootSignature,
     MaxNodeInputRecords,
+    Node,
     NodeId,
     NodeOutputOverrides,
+    NodeOverrides,
     RaytracingPipelineConfig1,
     RaytracingShaderConfig,
     StateObjectConfig,
 )
 from shaderkiln.descriptions.direct3d12.states import (
-    BlendDesc,
     DepthStencilDesc2,
     DepthStencilOpDesc1,
     InputElementDesc,
-    InputLayoutDesc,
     NodeMask,
     RasterizerDesc2,
     RenderTargetBlendDesc,
-    RenderTargetFormats,
     SampleDesc,
     StreamOutputDeclarationEntry,
-    StreamOutputDesc,
-    ViewInstancingDesc,
 )
 from shaderkiln.errors import DamagedInputError, InvalidArgumentError
 
@@ -132,7 +131,22 @@ REAL: Final = Codec(_encode_real, _decode_real)
 TEXT: Final = Codec(_text, _text)
 BLOB: Final = Codec(_blob, _blob)
 # A gap of stream output has no name; the column allows no NULL.
+_GAP: Final = (StreamOutputDeclarationEntry, "semantic_name")
 _GAP_NAME: Final = Codec(lambda value: "" if value is None else _text(value), lambda value: _text(value) or None)
+
+
+def _encode_grid(grid: tuple[int, int, int] | None) -> tuple[Field, ...]:
+    if grid is not None and len(grid) != 3:
+        raise ValueError("not three dimensions")
+    return (None, None, None) if grid is None else tuple(map(_encode_int, grid))
+
+
+def _decode_grid(columns: Sequence[Any]) -> tuple[int, ...] | None:
+    grid = tuple(_decode_int(value) for value in columns if value is not None)
+    return grid if len(grid) == 3 else None
+
+
+_GRID: Final = Codec(_encode_grid, _decode_grid, 3)
 
 
 class Reference(NamedTuple):
@@ -147,6 +161,51 @@ Fields = tuple[tuple[str, Codec | Reference], ...]
 """The fields of a struct and what they are in columns, in the order of the columns."""
 
 
+_PLAIN: Final = {int: UINT, bool: BOOL, float: REAL, str: TEXT, bytes: BLOB}
+
+
+def _column(annotation: Any) -> Codec | Reference:
+    """What a field of that type is in columns. Of several forms of a struct the newest is stored, which a union names last."""
+    members = [each for each in get_args(annotation) if each is not NoneType]
+    if get_origin(annotation) is tuple:
+        return _GRID
+    if members:
+        part = _column(members[-1])
+        if isinstance(part, Reference):
+            return Reference(part.cls, optional(BLOB))
+        return part if part.width > 1 else optional(part)
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    if issubclass(annotation, IntEnum):
+        return enumeration(annotation)
+    if issubclass(annotation, IntFlag):
+        return flags(annotation)
+    if annotation in (SampleDesc, MaxNodeInputRecords):
+        return _spread(annotation)
+    return Reference(annotation)
+
+
+def _spread(cls: type[Struct]) -> Codec:
+    """A struct in columns of its owner: all NULL for None, and what is NULL without need has its default."""
+    columns = [(field.name, _PLAIN[field.type]) for field in structs.fields(cls)]
+
+    def encode(value: Any) -> tuple[Field, ...]:
+        return tuple(None if value is None else codec.encode(getattr(value, field)) for field, codec in columns)
+
+    def decode(values: Sequence[Any]) -> Any:
+        found = {field: codec.decode(value) for (field, codec), value in zip(columns, values, strict=True) if value is not None}
+        needed = [field.name for field in structs.fields(cls) if field.required]
+        return cls(**found) if found and found.keys() >= set(needed) else None
+
+    return Codec(encode, decode, len(columns))
+
+
+def fields_of(cls: type[Struct], names: Sequence[str] = ()) -> Fields:
+    """All fields of a struct, or those named, as they are in columns."""
+    types = {field.name: field.type for field in structs.fields(cls)}
+    return tuple((name, _GAP_NAME if (cls, name) == _GAP else _column(types[name])) for name in names or types)
+
+
 class RowType(NamedTuple):
     """A table whose columns are the fields of a struct."""
 
@@ -154,184 +213,55 @@ class RowType(NamedTuple):
     fields: Fields
 
 
-def _row(table: str, **fields: Codec | Reference) -> RowType:
-    assert sum(part.width for part in fields.values()) == len(schema.COLUMNS[table])
-    return RowType(table, tuple(fields.items()))
-
-
-def _encode_sample(desc: SampleDesc | None) -> tuple[Field, Field]:
-    return (None, None) if desc is None else (_encode_int(desc.count), _encode_int(desc.quality))
-
-
-def _decode_sample(columns: Sequence[Any]) -> SampleDesc | None:
-    if columns[0] is None and columns[1] is None:
-        return None
-    return SampleDesc(
-        *(default if value is None else _decode_int(value) for value, default in zip(columns, (1, 0), strict=True))
-    )
-
-
-def _encode_grid(grid: tuple[int, int, int] | None) -> tuple[Field, ...]:
-    if grid is None:
-        return (None, None, None)
-    if len(grid) != 3:
-        raise ValueError("not three dimensions")
-    return tuple(map(_encode_int, grid))
-
-
-def _decode_grid(columns: Sequence[Any]) -> tuple[int, ...] | None:
-    grid = tuple(_decode_int(value) for value in columns if value is not None)
-    return grid if len(grid) == 3 else None
-
-
-def _encode_records(records: MaxNodeInputRecords | None) -> tuple[Field, Field]:
-    return (
-        (None, None)
-        if records is None
-        else (_encode_int(records.record_count), int(bool(records.count_shared_across_node_array)))
-    )
-
-
-def _decode_records(columns: Sequence[Any]) -> MaxNodeInputRecords | None:
-    count, shared = columns
-    return None if count is None else MaxNodeInputRecords(_decode_int(count), shared is not None and _decode_bool(shared))
-
-
-_STENCIL: Final = enumeration(enums.StencilOp)
-_BLEND: Final = enumeration(enums.Blend)
-_BLEND_OP: Final = enumeration(enums.BlendOp)
-_COMPARISON: Final = enumeration(enums.ComparisonFunc)
-FORMAT: Final = enumeration(enums.DxgiFormat)
-
-_GRID: Final = Codec(_encode_grid, _decode_grid, 3)
-_NODE_ID: Final = Reference(NodeId, optional(BLOB))
-
-ROW_TYPES: Final[dict[type[Struct], RowType]] = {
-    InputElementDesc: _row(
-        "input_element_descs",
-        semantic_name=TEXT,
-        semantic_index=UINT,
-        format=FORMAT,
-        input_slot=UINT,
-        aligned_byte_offset=UINT,
-        input_slot_class=enumeration(enums.InputClassification),
-        instance_data_step_rate=UINT,
-    ),
-    ExportDesc: _row("exports", name=TEXT, export_to_rename=optional(TEXT), flags=flags(enums.ExportFlags)),
-    DepthStencilOpDesc1: _row(
-        "depth_stencil_op_descs",
-        stencil_fail_op=_STENCIL,
-        stencil_depth_fail_op=_STENCIL,
-        stencil_pass_op=_STENCIL,
-        stencil_func=_COMPARISON,
-        stencil_read_mask=UINT,
-        stencil_write_mask=UINT,
-    ),
-    RenderTargetBlendDesc: _row(
-        "render_target_blend_descs",
-        blend_enable=BOOL,
-        logic_op_enable=BOOL,
-        src_blend=_BLEND,
-        dest_blend=_BLEND,
-        blend_op=_BLEND_OP,
-        src_blend_alpha=_BLEND,
-        dest_blend_alpha=_BLEND,
-        blend_op_alpha=_BLEND_OP,
-        logic_op=enumeration(enums.LogicOp),
-        render_target_write_mask=flags(enums.ColorWriteEnable),
-    ),
-    RasterizerDesc2: _row(
-        "rasterizer_descs",
-        fill_mode=enumeration(enums.FillMode),
-        cull_mode=enumeration(enums.CullMode),
-        front_counter_clockwise=BOOL,
-        depth_bias=REAL,
-        depth_bias_clamp=REAL,
-        slope_scaled_depth_bias=REAL,
-        depth_clip_enable=BOOL,
-        line_rasterization_mode=enumeration(enums.LineRasterizationMode),
-        forced_sample_count=UINT,
-        conservative_raster=enumeration(enums.ConservativeRasterizationMode),
-    ),
-    StreamOutputDeclarationEntry: _row(
-        "so_declarations",
-        stream=UINT,
-        semantic_name=_GAP_NAME,
-        semantic_index=UINT,
-        start_component=UINT,
-        component_count=UINT,
-        output_slot=UINT,
-    ),
-    HitGroup: _row(
-        "rt_hit_groups",
-        hit_group_export=TEXT,
-        type=enumeration(enums.HitGroupType),
-        any_hit_shader_import=optional(TEXT),
-        closest_hit_shader_import=optional(TEXT),
-        intersection_shader_import=optional(TEXT),
-    ),
-    RaytracingShaderConfig: _row("rt_shader_config", max_payload_size_in_bytes=UINT, max_attribute_size_in_bytes=UINT),
-    RaytracingPipelineConfig1: _row(
-        "rt_pipeline_config",
-        max_trace_recursion_depth=UINT,
-        flags=flags(enums.RaytracingPipelineFlags),
-    ),
-    NodeId: _row("node_ids", name=TEXT, array_index=UINT),
-    GlobalSerializedRootSignature: _row("root_signatures", blob=BLOB),
-    LocalSerializedRootSignature: _row("root_signatures", blob=BLOB),
-    DepthStencilDesc2: _row(
-        "depth_stencil_descs",
-        depth_enable=BOOL,
-        depth_write_mask=enumeration(enums.DepthWriteMask),
-        depth_func=_COMPARISON,
-        stencil_enable=BOOL,
-        front_face=Reference(DepthStencilOpDesc1),
-        back_face=Reference(DepthStencilOpDesc1),
-        depth_bounds_test_enable=BOOL,
-    ),
-    NodeOutputOverrides: _row(
-        "node_output_overrides",
-        output_index=UINT,
-        new_name=_NODE_ID,
-        allow_sparse_nodes=optional(BOOL),
-        max_records=optional(UINT),
-        max_records_shared_with_output_index=optional(UINT),
-    ),
+_TABLES: Final[dict[type[Struct], str]] = {
+    InputElementDesc: "input_element_descs",
+    ExportDesc: "exports",
+    DepthStencilOpDesc1: "depth_stencil_op_descs",
+    DepthStencilDesc2: "depth_stencil_descs",
+    RenderTargetBlendDesc: "render_target_blend_descs",
+    RasterizerDesc2: "rasterizer_descs",
+    StreamOutputDeclarationEntry: "so_declarations",
+    HitGroup: "rt_hit_groups",
+    RaytracingShaderConfig: "rt_shader_config",
+    RaytracingPipelineConfig1: "rt_pipeline_config",
+    NodeId: "node_ids",
+    NodeOutputOverrides: "node_output_overrides",
+    GlobalSerializedRootSignature: "root_signatures",
+    LocalSerializedRootSignature: "root_signatures",
 }
-NODE: Final[Fields] = (("shader", TEXT), ("node_type", enumeration(enums.NodeType)))
+ROW_TYPES: Final = {cls: RowType(table, fields_of(cls)) for cls, table in _TABLES.items()}
+"""Fields and columns are in the same order."""
+NODE: Final = fields_of(Node, ("shader", "node_type"))
 """The first columns of table ``shader_nodes``."""
-NODE_OVERRIDES: Final[Fields] = (
-    ("type", enumeration(enums.NodeOverridesType)),
-    ("local_root_arguments_table_index", optional(UINT)),
-    ("program_entry", optional(BOOL)),
-    ("new_name", _NODE_ID),
-    ("share_input_of", _NODE_ID),
-    ("dispatch_grid", _GRID),
-    ("max_dispatch_grid", _GRID),
-    ("max_input_records_per_graph_entry_record", Codec(_encode_records, _decode_records, 2)),
+NODE_OVERRIDES: Final = fields_of(
+    NodeOverrides, [name for name in NodeOverrides.__struct_fields__ if name != "output_overrides"]
 )
 """The others."""
-STATES: Final[Fields] = (
-    ("input_layout", Reference(InputLayoutDesc, optional(BLOB))),
-    ("depth_stencil", Reference(DepthStencilDesc2, optional(BLOB))),
-    ("render_target_formats", Reference(RenderTargetFormats, optional(BLOB))),
-    ("blend", Reference(BlendDesc, optional(BLOB))),
-    ("rasterizer", Reference(RasterizerDesc2, optional(BLOB))),
-    ("view_instancing", Reference(ViewInstancingDesc, optional(BLOB))),
-    ("stream_output", Reference(StreamOutputDesc, optional(BLOB))),
-    ("sample_desc", Codec(_encode_sample, _decode_sample, 2)),
-    ("sample_mask", optional(UINT)),
-    ("ib_strip_cut_value", optional(enumeration(enums.IndexBufferStripCutValue))),
-    ("primitive_topology", optional(enumeration(enums.PrimitiveTopologyType))),
-    ("depth_stencil_format", optional(FORMAT)),
-    ("node_mask", optional(UINT)),
-    ("flags", optional(flags(enums.PipelineStateFlags))),
+STATES: Final = fields_of(
+    PipelineStateStream,
+    [
+        "input_layout",
+        "depth_stencil",
+        "render_target_formats",
+        "blend",
+        "rasterizer",
+        "view_instancing",
+        "stream_output",
+        "sample_desc",
+        "sample_mask",
+        "ib_strip_cut_value",
+        "primitive_topology",
+        "depth_stencil_format",
+        "node_mask",
+        "flags",
+    ],
 )
-"""What pipeline states and generic programs share, by the fields of a stream. NULL is None."""
+"""What pipeline states and generic programs share, in the order of the columns. NULL is None."""
 STATE_COLUMNS: Final = schema.COLUMNS["generic_programs"][1:]
 """The columns of ``STATES``. In ``pipeline_states`` bytecodes stand after the first one."""
 STAGES: Final = ("vs", "ps", "hs", "ds", "gs", "as_", "ms", "cs")
 """In the order of the columns ``ByteCode_…``."""
+FORMAT: Final = enumeration(enums.DxgiFormat)
 STATE_OBJECT_TYPE: Final = enumeration(enums.StateObjectType)
 STATE_OBJECT_FLAGS: Final = flags(enums.StateObjectFlags)
 VIEW_INSTANCING_FLAGS: Final = flags(enums.ViewInstancingFlags)

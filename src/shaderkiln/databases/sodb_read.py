@@ -278,7 +278,8 @@ class Reader:
             table, fields = ROW_TYPES[cls]
             return cls(**self._fields(table, fields, self._columns(table, key), schema.COLUMNS[table]))
 
-        return self._once(cls.__name__, key, makers.get(cls, read))
+        found: _S = self._once(cls.__name__, key, makers.get(cls, read))
+        return found
 
     def _fields(self, table: str, fields: Fields, row: Row, columns: Iterable[str]) -> dict[str, Any]:
         """The values of fields, whose columns come first in ``columns``."""

@@ -354,7 +354,7 @@ class Writer:
             self._execute(_INSERTS[table], (owner, member))
 
     def _with_exports(self, table: str, key: bytes, member: bytes, exports: Sequence[ExportDesc], where: str) -> None:
-        rows = [self._row(export, f"{where}.exports[{index}]") for index, export in enumerate(exports)]
+        rows: list[bytes | None] = [self._row(export, f"{where}.exports[{index}]") for index, export in enumerate(exports)]
         for row in rows or [None]:
             self._execute(_INSERTS[table], (key, member, row))
 
