@@ -13,6 +13,7 @@ from shaderkiln.databases.fossilize_index import Columns, IndexMismatchError
 from shaderkiln.databases.fossilize_scan import Damage, Scanner, open_archive
 from shaderkiln.errors import DamagedInputError, InvalidArgumentError, NotFoundError
 from shaderkiln.formats.fossilize import ENTRY_HEADER_SIZE, EntryHeader, Tag, unpack_payload
+from shaderkiln.undoing import on_error
 
 _FIRST_READ = 4096
 """Most entries are read whole with one call of this size."""
@@ -45,16 +46,13 @@ class FossilizeArchive:
         """
         path = Path(path)
         descriptor, status, version = open_archive(path)
-        try:
+        with on_error(os.close, descriptor):
             columns = fossilize_index.load(path, descriptor, status) if index and not verify else None
             if columns is None:
                 columns = fossilize_index.build(descriptor, status.st_size, verify=verify)
                 if index and not verify and fossilize_index.save(path, descriptor, status, columns):
                     # The copy in the cache file costs no memory of this process.
                     columns = fossilize_index.load(path, descriptor, status) or columns
-        except BaseException:
-            os.close(descriptor)
-            raise
         return cls(path, descriptor, status, version, columns)
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ import xxhash
 from ..errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError, ShaderkilnError
 from ..identity import ApplicationIdentity, CompilerIdentity, IdentityMismatchError
 from ..keys import Group, ObjectKey, Value, ValueKey, ValueType
+from ..undoing import on_error
 from . import psdb_schema as schema
 from .psdb_lock import FileLock
 from .psdb_reader import Psdb
@@ -323,16 +324,13 @@ class PsdbBuilder:
         return connection
 
     def _create_partial(self) -> apsw.Connection:
-        try:
+        with on_error(self._disconnect):
             connection = self._connect(create=True)
             with connection:
                 schema.create(connection, self.identity, self.application)
                 schema.write_state(connection, schema.State(index_checksum=self._base_checksum()))
                 for poison in self._base.poison() if self._base is not None else ():
                     _insert(connection, "poison", schema.POISON_COLUMNS, schema.poison_row(poison))
-        except BaseException:
-            self._disconnect()
-            raise
         return connection
 
     def _base_checksum(self) -> bytes:

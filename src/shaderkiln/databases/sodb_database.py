@@ -23,6 +23,7 @@ from shaderkiln.errors import (
     ShaderkilnError,
 )
 from shaderkiln.identity import ApplicationIdentity
+from shaderkiln.undoing import on_error
 
 from . import sodb_schema as schema
 from .sodb_columns import TEXT, UINT, check_key, decode, encode, optional
@@ -101,13 +102,10 @@ class StateObjectDatabase:
         if write and not os.access(path, os.W_OK):
             raise AccessDeniedError(f"{path}: may not be written")
         database = cls(path, _connect(path, write=write, size=header.size, wal=header.is_wal), write=write)
-        try:
+        with on_error(database.close):
             with database._using():
                 rows = database._connection.execute("SELECT type, name, sql FROM sqlite_schema LIMIT 300").fetchall()
             schema.check_schema(path, rows)
-        except BaseException:
-            database.close()
-            raise
         return database
 
     @classmethod
@@ -127,14 +125,10 @@ class StateObjectDatabase:
         if status.st_size or not stat.S_ISREG(status.st_mode):
             raise AlreadyExistsError(f"{path}: is there already")
         database = cls(path, _connect(path, write=True, size=0, wal=False), write=True)
-        try:
-            with database.transaction():
-                if database._connection.execute("SELECT 1 FROM sqlite_schema").fetchall():
-                    raise AlreadyExistsError(f"{path}: another process has just made it")
-                schema.create(database._connection)
-        except BaseException:
-            database.close()
-            raise
+        with on_error(database.close), database.transaction():
+            if database._connection.execute("SELECT 1 FROM sqlite_schema").fetchall():
+                raise AlreadyExistsError(f"{path}: another process has just made it")
+            schema.create(database._connection)
         return database
 
     def close(self) -> None:

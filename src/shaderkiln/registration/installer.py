@@ -14,6 +14,7 @@ from shaderkiln.databases.sqlite_file import signed
 from shaderkiln.errors import AccessDeniedError, AlreadyExistsError, InvalidArgumentError, NotFoundError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.system.locks import free_lock, open_lock, take_lock
+from shaderkiln.undoing import on_error
 
 from .records import CompilerProperties, Component, PsdbProperties, RegisteredApplication, RegistryBusyError, Scope
 from .registry import Registry, make_folder, normal_executable, registry_path, text
@@ -51,11 +52,8 @@ class Installer:
         scope = Scope(scope)
         path = registry_path(scope) if registry is None else registry
         lock = _claim(path, scope, name)
-        try:
+        with on_error(os.close, lock):
             return cls(name, scope, Registry.open(path, scope, write=True), lock)
-        except BaseException:
-            os.close(lock)
-            raise
 
     def close(self) -> None:
         """Give the name back; may be called again."""

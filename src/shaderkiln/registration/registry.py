@@ -24,6 +24,7 @@ from shaderkiln.databases.sqlite_file import (
 )
 from shaderkiln.errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError
 from shaderkiln.identity import ApplicationIdentity
+from shaderkiln.undoing import on_error
 
 from .records import Component, PsdbProperties, RegisteredApplication, RegistryBusyError, Scope
 
@@ -143,18 +144,14 @@ class Registry:
     @classmethod
     def _checked(cls, path: Path, scope: Scope, *, write: bool, make: bool) -> Registry:
         registry = cls(path, scope, _connect(path, write=write, create=make))
-        try:
-            with _translated(path):
-                registry._renew_budget()
-                if make:
-                    # SQLite opens what it may only read, and would say so at the first change.
-                    if registry.connection.readonly("main") or not os.access(path.parent, os.W_OK | os.X_OK):
-                        raise AccessDeniedError(f"{path}: may be read only; a registry of this scope needs other rights")
-                    _create(registry.connection)
-                registry._check()
-        except BaseException:
-            registry.close()
-            raise
+        with on_error(registry.close), _translated(path):
+            registry._renew_budget()
+            if make:
+                # SQLite opens what it may only read, and would say so at the first change.
+                if registry.connection.readonly("main") or not os.access(path.parent, os.W_OK | os.X_OK):
+                    raise AccessDeniedError(f"{path}: may be read only; a registry of this scope needs other rights")
+                _create(registry.connection)
+            registry._check()
         return registry
 
     def close(self) -> None:

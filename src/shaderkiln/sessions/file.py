@@ -14,6 +14,7 @@ from ..databases.store import Store, WritableStore
 from ..errors import CacheCorruptError, NotFoundError, ShaderkilnError
 from ..identity import IdentityMismatchError
 from ..keys import Group, ObjectKey
+from ..undoing import on_error
 from .control import CacheKindFlags
 from .debug_layer import DebugLayer, Severity, process_debug_layer
 from .descs import FileSessionDesc, RegisteredSessionDesc, SessionFileFlags
@@ -149,13 +150,10 @@ class FileSession(_DatabaseSession):
                     )
                 )
         self._expected = expected
-        try:
+        with on_error(self._database.close):
             status = self.path.stat()
             self._file = (status.st_dev, status.st_ino)
             super().__init__(desc, **common)
-        except BaseException:
-            self._database.close()
-            raise
         with _open_lock:
             count, delete = _open_files.get(self._file, (0, False))
             _open_files[self._file] = (count + 1, delete)
@@ -225,11 +223,8 @@ class RegisteredSession(_DatabaseSession):
         self.path = Path(path)
         with _Reported(debug):
             self._attach(open_for_reading(self.path, expected))
-        try:
+        with on_error(self._database.close):
             super().__init__(desc, **common)
-        except BaseException:
-            self._database.close()
-            raise
 
     def _close(self) -> None:
         self._database.close()
