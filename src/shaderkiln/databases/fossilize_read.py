@@ -6,20 +6,19 @@ import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 
+from shaderkiln.closing import Closing, on_error
 from shaderkiln.databases import fossilize_index
 from shaderkiln.databases.fossilize_index import Columns, IndexMismatchError
 from shaderkiln.databases.fossilize_scan import Damage, Scanner, open_archive
 from shaderkiln.errors import DamagedInputError, InvalidArgumentError, NotFoundError
 from shaderkiln.formats.fossilize import ENTRY_HEADER_SIZE, EntryHeader, Tag, unpack_payload
-from shaderkiln.undoing import on_error
 
 _FIRST_READ = 4096
 """Most entries are read whole with one call of this size."""
 
 
-class FossilizeArchive:
+class FossilizeArchive(Closing):
     """A Fossilize archive, open for reading; a context manager. Several threads may read from one.
 
     Opening finds every entry, also in a damaged file; ``damage`` lists the rest. Payloads are verified when they are read, or
@@ -65,12 +64,6 @@ class FossilizeArchive:
     def fileno(self) -> int:
         """The descriptor of the open file. Raises InvalidArgumentError if it is closed."""
         return self._open()
-
-    def __enter__(self) -> FossilizeArchive:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def __len__(self) -> int:
         """Entries with different keys."""

@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from shaderkiln.closing import on_error
 from shaderkiln.databases.fossilize_read import FossilizeArchive
 from shaderkiln.errors import AccessDeniedError, CacheFullError, DamagedInputError, InvalidArgumentError
 from shaderkiln.formats.fossilize import Tag, file_header, pack_entry
 from shaderkiln.system.files import give_default_rights, sync, sync_content
 from shaderkiln.system.locks import take_lock
-from shaderkiln.undoing import on_error
 
 
 class NewFile:

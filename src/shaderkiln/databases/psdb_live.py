@@ -19,6 +19,7 @@ import apsw
 import msgspec
 import xxhash
 
+from ..closing import on_error
 from ..errors import (
     AccessDeniedError,
     AlreadyExistsError,
@@ -31,7 +32,6 @@ from ..errors import (
 from ..identity import ApplicationIdentity, CompilerIdentity, IdentityMismatchError
 from ..keys import Group, ObjectKey, ValueKey, ValueType
 from ..system.files import sync
-from ..undoing import on_error
 from . import psdb_schema as schema
 from .psdb_lock import FileLock, forget_live, is_live, note_live
 from .psdb_reader import Psdb

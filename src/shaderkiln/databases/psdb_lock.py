@@ -10,9 +10,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from ..closing import on_error
 from ..errors import NotFoundError
 from ..system.locks import open_lock, take_lock
-from ..undoing import on_error
 from .psdb_records import DatabaseBusyError, DatabaseWriteError
 
 _live: dict[tuple[int, int], int] = {}

@@ -11,10 +11,10 @@ from typing import Any, NoReturn, Self
 import apsw
 import xxhash
 
+from ..closing import on_error
 from ..errors import CacheCorruptError, InvalidArgumentError, NotFoundError
 from ..identity import ApplicationIdentity, CompilerIdentity
 from ..keys import Group, ObjectKey, ValueKey, ValueType
-from ..undoing import on_error
 from . import psdb_schema as schema
 from .psdb_lock import is_live
 from .psdb_records import Damage, DamagedValueError, Poison, PsdbStatistics, StoredValue, TypeStatistics

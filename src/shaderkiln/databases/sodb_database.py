@@ -11,6 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Self
 
+from shaderkiln.closing import Closing, on_error
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.descriptions.direct3d12.state_object import StateObjectDesc
 from shaderkiln.errors import (
@@ -23,7 +24,6 @@ from shaderkiln.errors import (
     ShaderkilnError,
 )
 from shaderkiln.identity import ApplicationIdentity
-from shaderkiln.undoing import on_error
 
 from . import sodb_schema as schema
 from .sodb_columns import TEXT, UINT, check_key, decode, encode, optional
@@ -67,7 +67,7 @@ class StateObjectDatabaseBusyError(ShaderkilnError):
     default_code = "E_ACCESSDENIED"
 
 
-class StateObjectDatabase:
+class StateObjectDatabase(Closing):
     """An open state object database. Made by ``open`` or ``create``; close it, or use it in a ``with`` statement.
 
     A desc is found again with the same meaning, which is to say with the same object key. The form may be another: root signatures
@@ -135,12 +135,6 @@ class StateObjectDatabase:
         """Release the file; may be called again."""
         with self._lock:
             self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -426,7 +420,8 @@ class StateObjectDatabase:
         with self._lock:
             outermost = self._depth == 0
             if outermost:
-                self._renew_budget()
+                # The file grows while we write; whoever writes has chosen to trust it.
+                self._budget.renew_for(self.path, at_least=1 << 56 if self._write else 0)
             begun = False
             try:
                 if read and outermost and not self._connection.in_transaction:
@@ -444,13 +439,6 @@ class StateObjectDatabase:
             finally:
                 if begun and self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-
-    def _renew_budget(self) -> None:
-        try:
-            # The file grows while we write; whoever writes has chosen to trust it.
-            self._budget.renew(1 << 56 if self._write else self.path.stat().st_size)
-        except OSError:
-            self._budget.renew(0)
 
 
 class _Group(NamedTuple):

@@ -127,6 +127,13 @@ class StepBudget:
         """What statements over a file of ``size`` bytes may take from here on together."""
         self._left = 200 + 8 * size // _STEPS
 
+    def renew_for(self, path: Path, *, at_least: int = 0) -> None:
+        """The same by the size that the file has."""
+        try:
+            self.renew(at_least or path.stat().st_size)
+        except OSError:
+            self.renew(0)
+
     def _is_spent(self) -> bool:
         self._left -= 1
         return self._left < 0

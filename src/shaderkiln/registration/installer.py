@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from shaderkiln.closing import Closing, on_error
 from shaderkiln.databases.sqlite_file import signed
 from shaderkiln.errors import AccessDeniedError, AlreadyExistsError, InvalidArgumentError, NotFoundError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.system.locks import free_lock, open_lock, take_lock
-from shaderkiln.undoing import on_error
 
 from .records import CompilerProperties, Component, PsdbProperties, RegisteredApplication, RegistryBusyError, Scope
 from .registry import Registry, make_folder, normal_executable, registry_path, text
@@ -26,7 +26,7 @@ MAXIMUM_PSDBS = 1024
 """Precompiled shader databases of one component."""
 
 
-class Installer:
+class Installer(Closing):
     """A store or launcher that registers what it has installed. Made by ``Installer.open``; close it, or use ``with``.
 
     Only one instance of a name exists at a time, in this and all other processes; the system frees the name when its process ends,
@@ -63,12 +63,6 @@ class Installer:
             free_lock(self._lock)
             os.close(self._lock)
         self._lock = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def register_application(self, executable: Path | str, application: ApplicationIdentity) -> RegisteredApplication:
         """Register an application by its executable, or bring the description of one of ours up to date; components stay.

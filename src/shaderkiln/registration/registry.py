@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shaderkiln.closing import Closing, on_error
 from shaderkiln.databases.sqlite_file import (
     EmptyFileError,
     FileForm,
@@ -24,7 +25,6 @@ from shaderkiln.databases.sqlite_file import (
 )
 from shaderkiln.errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError
 from shaderkiln.identity import ApplicationIdentity
-from shaderkiln.undoing import on_error
 
 from .records import Component, PsdbProperties, RegisteredApplication, RegistryBusyError, Scope
 
@@ -111,7 +111,7 @@ def text(field: str, value: object) -> str:
     return value
 
 
-class Registry:
+class Registry(Closing):
     """An open registry file. One thread at a time; close it, or use it in a ``with`` statement."""
 
     def __init__(self, path: Path, scope: Scope, connection: apsw.Connection) -> None:
@@ -145,7 +145,7 @@ class Registry:
     def _checked(cls, path: Path, scope: Scope, *, write: bool, make: bool) -> Registry:
         registry = cls(path, scope, _connect(path, write=write, create=make))
         with on_error(registry.close), _translated(path):
-            registry._renew_budget()
+            registry._budget.renew_for(path)
             if make:
                 # SQLite opens what it may only read, and would say so at the first change.
                 if registry.connection.readonly("main") or not os.access(path.parent, os.W_OK | os.X_OK):
@@ -158,16 +158,10 @@ class Registry:
         """Release the file; may be called again."""
         self.connection.close()
 
-    def __enter__(self) -> Registry:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
         """One consistent view, or one change that happens whole or not at all; SQLite's errors become ours."""
-        self._renew_budget()
+        self._budget.renew_for(self.path)
         with _translated(self.path):
             self.connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
@@ -228,12 +222,6 @@ class Registry:
         faults += [f"row {row[1]} of {row[0]} has no {row[2]}" for row in connection.execute("PRAGMA foreign_key_check")][:3]
         if faults:
             raise CacheCorruptError(f"{self.path}: the registry is damaged: {'; '.join(faults)}")
-
-    def _renew_budget(self) -> None:
-        try:
-            self._budget.renew(self.path.stat().st_size)
-        except OSError:
-            self._budget.renew(0)
 
 
 class _NeedsRecoveryError(AccessDeniedError):

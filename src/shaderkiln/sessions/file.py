@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from ..closing import on_error
 from ..databases.psdb_live import LivePsdb, journal_form
 from ..databases.psdb_reader import Psdb
 from ..databases.psdb_records import Expectation
@@ -14,7 +15,6 @@ from ..databases.store import Store, WritableStore
 from ..errors import CacheCorruptError, NotFoundError, ShaderkilnError
 from ..identity import IdentityMismatchError
 from ..keys import Group, ObjectKey
-from ..undoing import on_error
 from .control import CacheKindFlags
 from .debug_layer import DebugLayer, Severity, process_debug_layer
 from .descs import FileSessionDesc, RegisteredSessionDesc, SessionFileFlags
