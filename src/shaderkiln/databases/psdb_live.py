@@ -528,7 +528,7 @@ class LivePsdb(WritableStore):
         return bool(self._deadline) and time.monotonic() > self._deadline
 
 
-_STATE_COLUMNS = tuple(msgspec.structs.asdict(schema.State()))
+_STATE_COLUMNS = schema.State.__struct_fields__
 _SELECT_STATE = f"SELECT {', '.join(_STATE_COLUMNS)}, checksum FROM state WHERE id = 1"
 _UPDATE_STATE = f"UPDATE state SET {', '.join(f'{name} = ?' for name in (*_STATE_COLUMNS, 'checksum'))} WHERE id = 1"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from shaderkiln.closing import Closing, on_error
-from shaderkiln.databases.sqlite_file import signed
+from shaderkiln.databases.sqlite_file import application_row
 from shaderkiln.errors import AccessDeniedError, AlreadyExistsError, InvalidArgumentError, NotFoundError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.system.locks import free_lock, open_lock, take_lock
@@ -75,13 +75,6 @@ class Installer(Closing):
         for field in ("exe_filename", "engine_name"):
             if getattr(application, field):
                 text(field, getattr(application, field))
-        columns = (
-            application.name,
-            application.exe_filename,
-            signed(application.version),
-            application.engine_name,
-            signed(application.engine_version),
-        )
         with self._opened().transaction(write=True):
             owner = self._owner(key)
             if owner not in (None, self.name):
@@ -93,7 +86,7 @@ class Installer(Closing):
                 " VALUES ((SELECT id FROM installers WHERE name = ?), ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (executable) DO UPDATE SET name = excluded.name, exe_filename = excluded.exe_filename,"
                 " version = excluded.version, engine_name = excluded.engine_name, engine_version = excluded.engine_version",
-                (self.name, key, *columns),
+                (self.name, key, *application_row(application)),
             )
             return self._registry.applications(executable=key)[0]
 

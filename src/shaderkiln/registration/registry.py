@@ -18,13 +18,12 @@ from shaderkiln.databases.sqlite_file import (
     FileForm,
     StepBudget,
     Translated,
+    application_from_row,
     connect,
     limit_resources,
     read_header,
-    unsigned,
 )
 from shaderkiln.errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError
-from shaderkiln.identity import ApplicationIdentity
 
 from .records import Component, PsdbProperties, RegisteredApplication, RegistryBusyError, Scope
 
@@ -183,12 +182,12 @@ class Registry(Closing):
         return tuple(
             RegisteredApplication(
                 executable=Path(path),
-                application=ApplicationIdentity(name, exe_filename, unsigned(version), engine_name, unsigned(engine_version)),
+                application=application_from_row(columns),
                 installer=owner,
                 scope=self.scope,
                 components=self._components(identifier),
             )
-            for identifier, owner, path, name, exe_filename, version, engine_name, engine_version in rows
+            for identifier, owner, path, *columns in rows
         )
 
     def _components(self, application: int) -> tuple[Component, ...]:

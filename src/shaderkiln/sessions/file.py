@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -16,9 +16,9 @@ from ..errors import CacheCorruptError, NotFoundError, ShaderkilnError
 from ..identity import IdentityMismatchError
 from ..keys import Group, ObjectKey
 from .control import CacheKindFlags
-from .debug_layer import DebugLayer, Severity, process_debug_layer
+from .debug_layer import DebugLayer, Severity
 from .descs import FileSessionDesc, RegisteredSessionDesc, SessionFileFlags
-from .interface import ShaderCacheSession, check_key
+from .interface import StoreSession, check_key
 
 
 class ComponentResolver(Protocol):
@@ -49,10 +49,9 @@ def open_for_reading(path: Path, expected: Expectation) -> Store:
     return database
 
 
-class _DatabaseSession(ShaderCacheSession):
+class _DatabaseSession(StoreSession):
     """What FILE and REGISTERED sessions share."""
 
-    _database: Store
     path: Path
 
     def find_value(self, key: bytes) -> bytes:
@@ -75,26 +74,11 @@ class _DatabaseSession(ShaderCacheSession):
 
     def _attach(self, database: Store) -> None:
         self._database = database
-        self._look_up: Any = database.find
+        self._look_up = database.find
 
     def _find(self, key: bytes, type: int) -> bytes:
         check_key(key)
         return self._database.find(key, type)
-
-    def _find_many(self, key: bytes, types: Sequence[int]) -> Sequence[bytes | None]:
-        if len(types) > 1:
-            return self._database.find_many(key, types)
-        try:
-            return (self._look_up(key, types[0]),)
-        except NotFoundError:
-            return (None,)
-
-    def _sizes(self, key: bytes) -> Mapping[int, int]:
-        sizes = self._database.sizes(key)
-        return {type: size for type, size in sizes.items() if type < 2}
-
-    def _exists(self, key: bytes) -> bool:
-        return self._database.exists(key)
 
     def _store(self, key: bytes, values: Mapping[int, bytes], overwrite: bool, keep: bool) -> None:
         assert isinstance(self._database, WritableStore)
@@ -123,16 +107,12 @@ class FileSession(_DatabaseSession):
         debug message for each field of an identity that differs; AccessDeniedError, DatabaseBusyError, DatabaseWriteError,
         InvalidArgumentError, NotCurrentlyAvailableError.
         """
-        self._references = 0
-        debug: DebugLayer = common.get("debug", process_debug_layer)
+        debug = self._begin(**common)
         flags = SessionFileFlags
         file = desc.files[0]
         self.path = Path(file.path).absolute()
         self.read_only = bool(desc.flags & flags.READ_ONLY)
         self.evicts = bool(desc.flags & flags.TRIM_WHEN_FULL)
-        control = common.get("control")
-        if control is not None:
-            control.check_enabled(self.cache_kind)
         with _Reported(debug):
             if self.read_only:
                 self._attach(open_for_reading(self.path, expected))
@@ -157,16 +137,6 @@ class FileSession(_DatabaseSession):
         with _open_lock:
             count, delete = _open_files.get(self._file, (0, False))
             _open_files[self._file] = (count + 1, delete)
-
-    @property
-    def maximum_size_bytes(self) -> int:
-        """The effective limit of the bytes of all values; 0 for none."""
-        return self._database.usage().maximum
-
-    @property
-    def used_bytes(self) -> int:
-        """Bytes of all values."""
-        return self._database.usage().used
 
     def set_delete_on_destroy(self) -> None:
         if not self.read_only:
@@ -212,11 +182,7 @@ class RegisteredSession(_DatabaseSession):
         """Raises NotFoundError where nothing that fits is registered, CacheCorruptError for a registered file that is damaged or
         made for somebody else, AccessDeniedError, NotCurrentlyAvailableError.
         """
-        self._references = 0
-        debug: DebugLayer = common.get("debug", process_debug_layer)
-        control = common.get("control")
-        if control is not None:
-            control.check_enabled(self.cache_kind)
+        debug = self._begin(**common)
         path = None if resolver is None else resolver.resolve(desc.component_name)
         if path is None:
             raise NotFoundError(f"no PSDB that fits is registered for component {desc.component_name!r}")
