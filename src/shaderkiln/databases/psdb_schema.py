@@ -169,10 +169,7 @@ def value_checksum(owner: int, key: bytes, type: int, data: bytes) -> bytes:
 
 def create(connection: apsw.Connection, identity: CompilerIdentity, application: ApplicationIdentity) -> None:
     """Create all tables and the identity rows, inside the caller's transaction. Page size is the caller's business."""
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-    for sql in (*TABLES.values(), *INDEXES.values()):
-        connection.execute(sql)
+    FORM.create(connection, (*TABLES.values(), *INDEXES.values()))
     _insert_sealed(connection, "compiler", _COMPILER_COLUMNS, _compiler_row(identity))
     _insert_sealed(connection, "application", _APPLICATION_COLUMNS, application_row(application))
     write_state(connection, State())

@@ -128,7 +128,7 @@ class StateObjectDatabase(Closing):
         with on_error(database.close), database.transaction():
             if database._connection.execute("SELECT 1 FROM sqlite_schema").fetchall():
                 raise AlreadyExistsError(f"{path}: another process has just made it")
-            schema.create(database._connection)
+            schema.FORM.create(database._connection, (*schema.TABLES.values(), *schema.INDEXES.values()))
         return database
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from shaderkiln.errors import CacheCorruptError
 from .sqlite_file import FileForm, foreign_and_missing
 
 if TYPE_CHECKING:
-    import apsw
+    pass
 
 APPLICATION_ID: Final = 0xD3D50DB
 USER_VERSION: Final = 2
@@ -165,14 +165,6 @@ INDEXES: Final[dict[str, str]] = {
         ("string_associations", "Value", "OwningTableKey"),
     )
 }
-
-
-def create(connection: apsw.Connection) -> None:
-    """Make all tables, inside the caller's transaction."""
-    connection.execute(f"PRAGMA user_version = {USER_VERSION}")
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    for sql in (*TABLES.values(), *INDEXES.values()):
-        connection.execute(sql)
 
 
 def check_schema(path: Path, rows: Iterable[tuple[Any, ...]]) -> None:

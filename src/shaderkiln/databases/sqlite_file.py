@@ -38,6 +38,15 @@ class FileForm(Struct, frozen=True):
     advice: str = ""
     """What to do about another file in its place."""
 
+    def create(self, connection: apsw.Connection, statements: Iterable[str]) -> None:
+        """Make an empty database of this form, inside the caller's transaction."""
+        for statement in (
+            f"PRAGMA application_id = {self.application_id}",
+            f"PRAGMA user_version = {self.version}",
+            *statements,
+        ):
+            connection.execute(statement)
+
 
 class FileHeader(Struct, frozen=True):
     """What the header of a database says of the file."""

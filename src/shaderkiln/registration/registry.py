@@ -231,10 +231,7 @@ def _create(connection: apsw.Connection) -> None:
     """Make the tables unless another process was faster."""
     connection.execute("BEGIN IMMEDIATE")
     if not connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]:
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-        for sql in TABLES.values():
-            connection.execute(sql)
+        FORM.create(connection, TABLES.values())
     connection.execute("COMMIT")
 
 
