@@ -33,6 +33,7 @@ from shaderkiln.descriptions.direct3d12.states import (
     NodeMask,
     RasterizerDesc2,
     RenderTargetBlendDesc,
+    RenderTargetFormats,
     SampleDesc,
     StreamOutputDeclarationEntry,
 )
@@ -149,6 +150,23 @@ def _decode_grid(columns: Sequence[Any]) -> tuple[int, ...] | None:
 _GRID: Final = Codec(_encode_grid, _decode_grid, 3)
 
 
+def _counted(codec: Codec, most: int) -> Codec:
+    """Up to ``most`` values with zeros behind them, and how many there are."""
+
+    def encode(values: Sequence[Any]) -> tuple[Field, ...]:
+        if len(values) > most:
+            raise ValueError(f"more than {most}")
+        return (*map(codec.encode, values), *[0] * (most - len(values)), len(values))
+
+    def decode(columns: Sequence[Any]) -> tuple[Any, ...]:
+        count = _decode_int(columns[most])
+        if count > most:
+            raise ValueError(f"more than {most}")
+        return tuple(map(codec.decode, columns[:count]))
+
+    return Codec(encode, decode, most + 1)
+
+
 class Reference(NamedTuple):
     """A struct in a row of its own, whose key is in the column."""
 
@@ -229,8 +247,14 @@ _TABLES: Final[dict[type[Struct], str]] = {
     GlobalSerializedRootSignature: "root_signatures",
     LocalSerializedRootSignature: "root_signatures",
 }
-ROW_TYPES: Final = {cls: RowType(table, fields_of(cls)) for cls, table in _TABLES.items()}
+_FORMATS: Final = _counted(enumeration(enums.DxgiFormat), 8)
+ROW_TYPES: Final[dict[type[Struct], RowType]] = {
+    RenderTargetFormats: RowType("render_target_formats", (("formats", _FORMATS),)),
+    **{cls: RowType(table, fields_of(cls)) for cls, table in _TABLES.items()},
+}
 """Fields and columns are in the same order."""
+STREAM_OUTPUT: Final[Fields] = (("buffer_strides", _counted(UINT, 4)), ("rasterized_stream", UINT))
+"""Table ``stream_out_descs``; declarations have rows of their own."""
 NODE: Final = fields_of(Node, ("shader", "node_type"))
 """The first columns of table ``shader_nodes``."""
 NODE_OVERRIDES: Final = fields_of(
@@ -261,7 +285,6 @@ STATE_COLUMNS: Final = schema.COLUMNS["generic_programs"][1:]
 """The columns of ``STATES``. In ``pipeline_states`` bytecodes stand after the first one."""
 STAGES: Final = ("vs", "ps", "hs", "ds", "gs", "as_", "ms", "cs")
 """In the order of the columns ``ByteCode_…``."""
-FORMAT: Final = enumeration(enums.DxgiFormat)
 STATE_OBJECT_TYPE: Final = enumeration(enums.StateObjectType)
 STATE_OBJECT_FLAGS: Final = flags(enums.StateObjectFlags)
 VIEW_INSTANCING_FLAGS: Final = flags(enums.ViewInstancingFlags)

@@ -39,7 +39,6 @@ from shaderkiln.descriptions.direct3d12.states import (
     InputLayoutDesc,
     NodeMask,
     RenderTargetBlendDesc,
-    RenderTargetFormats,
     StreamOutputDeclarationEntry,
     StreamOutputDesc,
     ViewInstanceLocation,
@@ -52,7 +51,6 @@ from .sodb_columns import (
     ASSOCIATED_TYPES,
     BLOB,
     BOOL,
-    FORMAT,
     MEMBER_TABLES,
     NODE,
     NODE_OVERRIDES,
@@ -62,6 +60,7 @@ from .sodb_columns import (
     STATE_OBJECT_FLAGS,
     STATE_OBJECT_TYPE,
     STATES,
+    STREAM_OUTPUT,
     TEXT,
     UINT,
     VIEW_INSTANCING_FLAGS,
@@ -117,14 +116,6 @@ class Reader:
         elements = self._members("input_layout_to_input_element_associations", key)
         return InputLayoutDesc(tuple(self._row(InputElementDesc, element) for element in elements))
 
-    def _render_target_formats(self, key: bytes) -> RenderTargetFormats:
-        table = "render_target_formats"
-        row = self._columns(table, key)
-        count = self._count(row["NumRenderTargets"], 8, f"{table}.NumRenderTargets")
-        return RenderTargetFormats(
-            tuple(decode(FORMAT, row[f"RTFormat{index}"], f"{table}.RTFormat{index}") for index in range(count))
-        )
-
     def _blend(self, key: bytes) -> BlendDesc:
         table = "blend_descs"
         row = self._columns(table, key)
@@ -142,7 +133,9 @@ class Reader:
     def _view_instancing(self, key: bytes) -> ViewInstancingDesc:
         table = "view_instancing_descs"
         row = self._columns(table, key)
-        count = self._count(row["ViewInstanceCount"], 4, f"{table}.ViewInstanceCount")
+        count: int = decode(UINT, row["ViewInstanceCount"], f"{table}.ViewInstanceCount")
+        if count > 4:
+            raise DamagedInputError(f"{table}.ViewInstanceCount: {count} is more than 4")
 
         def column(name: str) -> int:
             value: int | None = decode(optional(UINT), row[name], f"{table}.{name}")
@@ -159,12 +152,10 @@ class Reader:
     def _stream_output(self, key: bytes) -> StreamOutputDesc:
         table = "stream_out_descs"
         row = self._columns(table, key)
-        count = self._count(row["NumStrides"], 4, f"{table}.NumStrides")
         declarations = self._members("stream_output_desc_to_stream_output_decl_associations", key)
         return StreamOutputDesc(
             tuple(self._row(StreamOutputDeclarationEntry, declaration) for declaration in declarations),
-            tuple(decode(UINT, row[f"BufferStride{index}"], f"{table}.BufferStride{index}") for index in range(count)),
-            decode(UINT, row["RasterizedStream"], f"{table}.RasterizedStream"),
+            **self._fields(table, STREAM_OUTPUT, row, schema.COLUMNS[table]),
         )
 
     # State objects
@@ -268,7 +259,6 @@ class Reader:
         """The struct of a row."""
         makers: dict[type[Any], Callable[[bytes], Any]] = {
             InputLayoutDesc: self._input_layout,
-            RenderTargetFormats: self._render_target_formats,
             BlendDesc: self._blend,
             ViewInstancingDesc: self._view_instancing,
             StreamOutputDesc: self._stream_output,
@@ -338,12 +328,6 @@ class Reader:
         if len(rows) > MAXIMUM_LIST:
             raise DamagedInputError(f"{table}: more than {MAXIMUM_LIST} rows for one object")
         return rows
-
-    def _count(self, value: Any, most: int, where: str) -> int:
-        count: int = decode(UINT, value, where)
-        if count > most:
-            raise DamagedInputError(f"{where}: {count} is more than {most}")
-        return count
 
 
 class _Subobjects:

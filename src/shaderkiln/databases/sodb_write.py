@@ -43,7 +43,6 @@ from shaderkiln.descriptions.direct3d12.states import (
     BlendDesc,
     InputLayoutDesc,
     NodeMask,
-    RenderTargetFormats,
     StreamOutputDesc,
     ViewInstancingDesc,
 )
@@ -53,7 +52,6 @@ from . import sodb_schema as schema
 from .sodb_columns import (
     ASSOCIATED_TYPES,
     BLOB,
-    FORMAT,
     MEMBER_TABLES,
     NODE,
     NODE_OVERRIDES,
@@ -62,6 +60,7 @@ from .sodb_columns import (
     STATE_OBJECT_FLAGS,
     STATE_OBJECT_TYPE,
     STATES,
+    STREAM_OUTPUT,
     TEXT,
     UINT,
     VIEW_INSTANCING_FLAGS,
@@ -117,11 +116,6 @@ class Writer:
         self._associate("input_layout_to_input_element_associations", key, elements)
         return key
 
-    def _render_target_formats(self, desc: RenderTargetFormats) -> bytes:
-        formats = [encode(FORMAT, value, f"render_target_formats[{index}]") for index, value in enumerate(desc.formats)]
-        _at_most(8, formats, "render_target_formats")
-        return self._insert("render_target_formats", *formats, *[0] * (8 - len(formats)), len(formats))
-
     def _blend(self, desc: BlendDesc) -> bytes:
         targets = [self._row(target, f"blend.render_target[{index}]") for index, target in enumerate(desc.render_target)]
         _at_most(8, targets, "blend.render_target")
@@ -155,16 +149,7 @@ class Writer:
                     f"stream_output.declarations[{index}].semantic_name: '' cannot be stored; a gap has no name at all (None)"
                 )
         declarations = self._list(desc.declarations, "stream_output.declarations")
-        strides = [encode(UINT, stride, "stream_output.buffer_strides") for stride in desc.buffer_strides]
-        _at_most(4, strides, "stream_output.buffer_strides")
-        key = self._insert(
-            "stream_out_descs",
-            *strides,
-            *[0] * (4 - len(strides)),
-            len(strides),
-            encode(UINT, desc.rasterized_stream, "stream_output.rasterized_stream"),
-            extra=declarations,
-        )
+        key = self._insert("stream_out_descs", *self._fields(desc, STREAM_OUTPUT, "stream_output"), extra=declarations)
         self._associate("stream_output_desc_to_stream_output_decl_associations", key, declarations)
         return key
 
@@ -295,12 +280,12 @@ class Writer:
         """The key of the row for a struct."""
         makers: dict[type, Callable[[Any], bytes]] = {
             InputLayoutDesc: self._input_layout,
-            RenderTargetFormats: self._render_target_formats,
             BlendDesc: self._blend,
             ViewInstancingDesc: self._view_instancing,
             StreamOutputDesc: self._stream_output,
         }
-        value = _newest(value)
+        if isinstance(value, AnyDepthStencilDesc | AnyRasterizerDesc):
+            value = value.to_desc2()
         make = makers.get(type(value))
         if make is not None:
             return make(value)
@@ -365,8 +350,6 @@ _NOT_MEMBERS: Final = (StateObjectConfig, NodeMask, ShaderCacheSessionSubobjectD
 
 def _newest(subobject: Any) -> Any:
     """The form in which a subobject is stored."""
-    if isinstance(subobject, AnyDepthStencilDesc | AnyRasterizerDesc):
-        return subobject.to_desc2()
     if isinstance(subobject, GlobalRootSignature):
         return GlobalSerializedRootSignature(subobject.blob)
     if isinstance(subobject, LocalRootSignature):
