@@ -76,9 +76,9 @@ class Installer(Closing):
             if getattr(application, field):
                 text(field, getattr(application, field))
         with self._opened().transaction(write=True):
-            owner = self._owner(key)
-            if owner not in (None, self.name):
-                raise AlreadyExistsError(f"{key}: registered by installer {owner!r} already")
+            for known in self._registry.applications(executable=key):
+                if known.installer != self.name:
+                    raise AlreadyExistsError(f"{key}: registered by installer {known.installer!r} already")
             execute = self._registry.connection.execute
             execute("INSERT INTO installers (name) VALUES (?) ON CONFLICT DO NOTHING", (self.name,))
             execute(
@@ -170,12 +170,6 @@ class Installer(Closing):
         if self._process != os.getpid():
             raise InvalidArgumentError(f"installer {self.name!r} belongs to process {self._process}")
         return self._registry
-
-    def _owner(self, key: str) -> str | None:
-        rows: list[tuple[Any, ...]] = self._registry.connection.execute(
-            "SELECT i.name FROM applications a JOIN installers i ON i.id = a.installer WHERE a.executable = ?", (key,)
-        ).fetchall()
-        return rows[0][0] if rows else None
 
     def _application_id(self, key: str) -> int:
         rows: list[tuple[Any, ...]] = self._registry.connection.execute(

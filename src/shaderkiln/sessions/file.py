@@ -117,13 +117,12 @@ class FileSession(_DatabaseSession):
             if self.read_only:
                 self._attach(open_for_reading(self.path, expected))
             else:
-                reset = bool(desc.flags & flags.ALLOW_CACHE_RESET)
                 self._attach(
                     LivePsdb.open(
                         self.path,
                         expected,
                         create=not desc.flags & flags.OPEN_EXISTING_ONLY,
-                        reset=reset,
+                        reset=bool(desc.flags & flags.ALLOW_CACHE_RESET),
                         maximum_size=file.maximum_size_bytes,
                         reserve=bool(desc.flags & flags.RESERVE_MAXIMUM_SIZE),
                         trim=self.evicts,
