@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from sodb_support import STREAMS, pruned, state_objects
 
 from shaderkiln.databases.sodb import ObjectKind, StateObjectDatabase
+from shaderkiln.databases.sodb_columns import ROW_TYPES, STATE_COLUMNS, STATES
+from shaderkiln.databases.sodb_schema import COLUMNS
 from shaderkiln.descriptions.direct3d12 import enums, states
 from shaderkiln.descriptions.direct3d12.canonical import object_key
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
@@ -443,3 +445,24 @@ def test_exports_of_one_library_are_found_together(path: Path) -> None:
             DxilLibrary(b"l"),
             DxilLibrary(b"m"),
         }
+
+
+def test_fields_stand_in_the_order_of_the_columns_named_like_them() -> None:
+    for row in ROW_TYPES.values():
+        columns = iter(COLUMNS[row.table])
+        for field, part in row.fields:
+            names = [next(columns) for _ in range(part.width)]
+            if row.table not in ("root_signatures", "render_target_formats"):
+                assert [name.lower() for name in names] == [field.replace("_", "")]
+        assert not list(columns)
+    names = [field for field, _ in STATES]
+    assert sum(part.width for _, part in STATES) == len(STATE_COLUMNS)
+    assert [name.split("_")[0].lower() for name in STATE_COLUMNS] == [
+        "inputlayout", "depthstencildesc", "rendertargetformats", "blenddesc", "rasterizerdesc", "viewinstancingdesc",
+        "streamoutdesc", "sampledesc", "sampledesc", "samplemask", "ibstripcutvalue", "primitivetopology", "dsvformat", "nodemask",
+        "flags",
+    ]  # fmt: skip
+    assert names == [
+        "input_layout", "depth_stencil", "render_target_formats", "blend", "rasterizer", "view_instancing", "stream_output",
+        "sample_desc", "sample_mask", "ib_strip_cut_value", "primitive_topology", "depth_stencil_format", "node_mask", "flags",
+    ]  # fmt: skip

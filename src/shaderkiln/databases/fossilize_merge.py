@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shaderkiln.closing import Closing
 from shaderkiln.databases.fossilize_check import HashCheck
 from shaderkiln.databases.fossilize_read import FossilizeArchive
 from shaderkiln.databases.fossilize_scan import MAX_DAMAGE, WINDOW, Damage, Scanner, open_archive
@@ -136,7 +137,7 @@ def salvage(
     return merge([input], output, progress, inflate=True, check_hashes=check_hashes)
 
 
-class _Merger:
+class _Merger(Closing):
     def __init__(self, paths: list[Path], output: Path, new: NewFile, inflate: bool, check_hashes: bool) -> None:
         self.paths = paths
         self.output = output
@@ -154,10 +155,7 @@ class _Merger:
         self._archive: FossilizeArchive | None = None
         """The input whose hashes are checked, for looking up what its entries refer to."""
 
-    def __enter__(self) -> _Merger:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         for descriptor in self._open.values():
             os.close(descriptor)
         self._open.clear()

@@ -6,8 +6,8 @@ import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 
+from shaderkiln.closing import Closing, on_error
 from shaderkiln.databases import fossilize_index
 from shaderkiln.databases.fossilize_index import Columns, IndexMismatchError
 from shaderkiln.databases.fossilize_scan import Damage, Scanner, open_archive
@@ -18,7 +18,7 @@ _FIRST_READ = 4096
 """Most entries are read whole with one call of this size."""
 
 
-class FossilizeArchive:
+class FossilizeArchive(Closing):
     """A Fossilize archive, open for reading; a context manager. Several threads may read from one.
 
     Opening finds every entry, also in a damaged file; ``damage`` lists the rest. Payloads are verified when they are read, or
@@ -45,16 +45,13 @@ class FossilizeArchive:
         """
         path = Path(path)
         descriptor, status, version = open_archive(path)
-        try:
+        with on_error(os.close, descriptor):
             columns = fossilize_index.load(path, descriptor, status) if index and not verify else None
             if columns is None:
                 columns = fossilize_index.build(descriptor, status.st_size, verify=verify)
                 if index and not verify and fossilize_index.save(path, descriptor, status, columns):
                     # The copy in the cache file costs no memory of this process.
                     columns = fossilize_index.load(path, descriptor, status) or columns
-        except BaseException:
-            os.close(descriptor)
-            raise
         return cls(path, descriptor, status, version, columns)
 
     def close(self) -> None:
@@ -67,12 +64,6 @@ class FossilizeArchive:
     def fileno(self) -> int:
         """The descriptor of the open file. Raises InvalidArgumentError if it is closed."""
         return self._open()
-
-    def __enter__(self) -> FossilizeArchive:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def __len__(self) -> int:
         """Entries with different keys."""

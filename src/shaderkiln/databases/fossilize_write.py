@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from shaderkiln.closing import on_error
 from shaderkiln.databases.fossilize_read import FossilizeArchive
 from shaderkiln.errors import AccessDeniedError, CacheFullError, DamagedInputError, InvalidArgumentError
 from shaderkiln.formats.fossilize import Tag, file_header, pack_entry
@@ -121,12 +122,9 @@ class ArchiveWriter:
         """Begin a new archive of version 6, which replaces what is there when it is closed."""
         path = Path(path)
         new = NewFile(path)
-        try:
+        with on_error(new.abort):
             write_all(path, new.descriptor, file_header())
             return cls(path, new.descriptor, new, None)
-        except BaseException:
-            new.abort()
-            raise
 
     @classmethod
     def append(cls, path: str | os.PathLike[str]) -> ArchiveWriter:
@@ -144,11 +142,11 @@ class ArchiveWriter:
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             raise AccessDeniedError(f"{path}: {error.strerror}") from None
-        try:
+        with on_error(os.close, descriptor):
             if not take_lock(descriptor):
                 raise AccessDeniedError(f"{path}: another writer has it open")
             present = FossilizeArchive.open(path)
-            try:
+            with on_error(present.close):
                 if not os.path.sameopenfile(descriptor, present.fileno()):
                     raise AccessDeniedError(f"{path}: was replaced while it was opened")
                 if present.end < present.stored_size:
@@ -156,12 +154,6 @@ class ArchiveWriter:
                 writer = cls(path, descriptor, None, present)
                 writer.cut = present.stored_size - present.end
                 return writer
-            except BaseException:
-                present.close()
-                raise
-        except BaseException:
-            os.close(descriptor)
-            raise
 
     def put(self, tag: Tag, hash: int, payload: bytes, compress: bool = True) -> bool:
         """Add an entry; False, and nothing done, if the archive has one with that key.

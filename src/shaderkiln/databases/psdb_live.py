@@ -19,6 +19,7 @@ import apsw
 import msgspec
 import xxhash
 
+from ..closing import on_error
 from ..errors import (
     AccessDeniedError,
     AlreadyExistsError,
@@ -144,50 +145,29 @@ class LivePsdb(WritableStore):
             raise InvalidArgumentError(f"{maximum_size} bytes is more than a database can hold")
         # One after the other: no other thread may look at the file's header between our connection and its note in psdb_lock.
         with _opening:
-            return cls._open(path, expected, read_only, create, reset, maximum_size, reserve, trim, recency)
-
-    @classmethod
-    def _open(
-        cls,
-        path: Path,
-        expected: Expectation,
-        read_only: bool,
-        create: bool,
-        reset: bool,
-        maximum_size: int,
-        reserve: bool,
-        trim: bool,
-        recency: bool,
-    ) -> Self:
-        if not read_only:
-            _prepare(path, expected, create=create, reset=reset)
-        connection = _open_checked(path)
-        try:
-            with Translated(path):
-                identity, application, _ = schema.read_identity(connection)
-            found = expected.differences(identity, application)
-            if found:
-                raise IdentityMismatchError(path, found)
+            if not read_only:
+                _prepare(path, expected, create=create, reset=reset)
+            connection = _open_checked(path)
+            with on_error(connection.close, True):
+                with Translated(path):
+                    identity, application, _ = schema.read_identity(connection)
+                found = expected.differences(identity, application)
+                if found:
+                    raise IdentityMismatchError(path, found)
             if not read_only:
                 # Only now: a connection that may write would fold the journal into a file that is none of ours.
                 connection.close(True)
                 connection = _connect_for_writing(path)
-        except BaseException:
-            connection.close(True)
-            raise
-        database = cls(path, connection, read_only=read_only, trim=trim, recency=recency)
-        database.identity, database.application = identity, application
-        database._owner = schema.owner_seed(identity)
-        try:
-            database._file = note_live(path)
-            if not read_only:
-                database.raise_limit(maximum_size)
-                if reserve:
-                    database._reserve(maximum_size)
-        except BaseException:
-            database.close()
-            raise
-        return database
+            database = cls(path, connection, read_only=read_only, trim=trim, recency=recency)
+            database.identity, database.application = identity, application
+            database._owner = schema.owner_seed(identity)
+            with on_error(database.close):
+                database._file = note_live(path)
+                if not read_only:
+                    database.raise_limit(maximum_size)
+                    if reserve:
+                        database._reserve(maximum_size)
+            return database
 
     def close(self) -> None:
         """Write down what was used last and release the file; may be called again."""
@@ -548,7 +528,7 @@ class LivePsdb(WritableStore):
         return bool(self._deadline) and time.monotonic() > self._deadline
 
 
-_STATE_COLUMNS = tuple(msgspec.structs.asdict(schema.State()))
+_STATE_COLUMNS = schema.State.__struct_fields__
 _SELECT_STATE = f"SELECT {', '.join(_STATE_COLUMNS)}, checksum FROM state WHERE id = 1"
 _UPDATE_STATE = f"UPDATE state SET {', '.join(f'{name} = ?' for name in (*_STATE_COLUMNS, 'checksum'))} WHERE id = 1"
 
@@ -578,30 +558,24 @@ def _open_checked(path: Path) -> apsw.Connection:
 
 
 def _checked(connection: apsw.Connection, path: Path) -> apsw.Connection:
-    try:
+    with on_error(connection.close, True):
         connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
         limit_resources(connection, schema.LARGEST_ROW)
         connection.execute("PRAGMA query_only = ON")
         schema.check_schema(connection.execute("SELECT type, name, sql FROM sqlite_schema LIMIT 100"))
-    except BaseException:
-        connection.close(True)
-        raise
     return connection
 
 
 def _connect_for_writing(path: Path) -> apsw.Connection:
     with Translated(path, writing=True):
         connection = connect(path, write=True)
-        try:
+        with on_error(connection.close, True):
             connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
             limit_resources(connection, schema.LARGEST_ROW)
             connection.execute("PRAGMA synchronous = NORMAL")
             if connection.execute("PRAGMA journal_mode").get != "wal":
                 raise CacheCorruptError(f"{path}: another process is replacing it")
             connection.set_wal_hook(_after_commit)
-        except BaseException:
-            connection.close(True)
-            raise
     return connection
 
 
@@ -665,14 +639,8 @@ def _create(path: Path, expected: Expectation) -> None:
     with Translated(path, writing=True), _temporary(path) as temporary:
         if not path.exists():
             remove(path, JOURNALS)
-        connection = connect(temporary, create=True)
-        try:
-            connection.execute(f"PRAGMA page_size = {schema.PAGE_SIZE}")
-            with connection:
-                schema.create(connection, expected.compiler, expected.application)
-            connection.execute("PRAGMA journal_mode = WAL")
-        finally:
-            connection.close(True)
+        with _made_live(temporary, f"page_size = {schema.PAGE_SIZE}") as connection:
+            schema.create(connection, expected.compiler, expected.application)
         sync(temporary)
         # The journal belongs to the old file: no new file may ever lie beside it.
         path.unlink(missing_ok=True)
@@ -686,28 +654,33 @@ def _thaw(path: Path) -> None:
             for _ in base.values():
                 pass  # raises CacheCorruptError for a damaged index
         shutil.copyfile(path, temporary)
-        connection = connect(temporary, write=True)
-        try:
-            connection.execute("PRAGMA journal_mode = OFF")
-            with connection:
-                _, _, state = schema.read_identity(connection)
-                query = "SELECT payload, min(id) FROM entries GROUP BY payload HAVING count(*) > 1"
-                for payload, first in connection.execute(query).fetchall():
-                    query = "SELECT id FROM entries WHERE payload = ? AND id <> ?"
-                    for (entry,) in connection.execute(query, (payload, first)).fetchall():
-                        connection.execute(
-                            "INSERT INTO payloads (size, checksum, data) SELECT size, checksum, data FROM payloads WHERE id = ?",
-                            (payload,),
-                        )
-                        connection.execute(
-                            "UPDATE entries SET payload = ? WHERE id = ?", (connection.last_insert_rowid(), entry)
-                        )
-                size: Any = connection.execute("SELECT coalesce(sum(size), 0) FROM payloads").get
-                schema.write_state(connection, msgspec.structs.replace(state, payload_bytes=size, index_checksum=b""))
-            connection.execute("PRAGMA journal_mode = WAL")
-        finally:
-            connection.close(True)
+        with _made_live(temporary, "journal_mode = OFF") as connection:
+            _, _, state = schema.read_identity(connection)
+            query = "SELECT payload, min(id) FROM entries GROUP BY payload HAVING count(*) > 1"
+            for payload, first in connection.execute(query).fetchall():
+                query = "SELECT id FROM entries WHERE payload = ? AND id <> ?"
+                for (entry,) in connection.execute(query, (payload, first)).fetchall():
+                    connection.execute(
+                        "INSERT INTO payloads (size, checksum, data) SELECT size, checksum, data FROM payloads WHERE id = ?",
+                        (payload,),
+                    )
+                    connection.execute("UPDATE entries SET payload = ? WHERE id = ?", (connection.last_insert_rowid(), entry))
+            size: Any = connection.execute("SELECT coalesce(sum(size), 0) FROM payloads").get
+            schema.write_state(connection, msgspec.structs.replace(state, payload_bytes=size, index_checksum=b""))
         put_in_place(temporary, path)
+
+
+@contextmanager
+def _made_live(path: Path, pragma: str) -> Iterator[apsw.Connection]:
+    """A connection with one transaction that makes a file a live one."""
+    connection = connect(path, create=True)
+    try:
+        connection.execute(f"PRAGMA {pragma}")
+        with connection:
+            yield connection
+        connection.execute("PRAGMA journal_mode = WAL")
+    finally:
+        connection.close(True)
 
 
 @contextmanager

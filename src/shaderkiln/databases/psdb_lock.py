@@ -6,9 +6,11 @@ import errno
 import os
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from ..closing import on_error
 from ..errors import NotFoundError
 from ..system.locks import open_lock, take_lock
 from .psdb_records import DatabaseBusyError, DatabaseWriteError
@@ -48,33 +50,48 @@ def is_live(path: Path) -> bool:
     return (status.st_dev, status.st_ino) in _live
 
 
-class FileLock:
-    """An exclusive flock on a file of its own; the system frees it when the process ends, however it ends."""
+class _Lock:
+    """A flock on a file of its own; the system frees it when the process ends, however it ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
 
-    def take(self) -> bool:
-        """False where the folder cannot be written to; raises DatabaseBusyError, NotFoundError or DatabaseWriteError."""
+    def _opened(self, locked: Callable[[int], bool]) -> bool:
+        """What ``locked`` said of the lock file, which is then held; False where the folder cannot be written to."""
         while True:
             try:
                 descriptor = open_lock(self._path)
-            except FileNotFoundError as error:
-                raise NotFoundError(f"{self._path.parent}: no such folder") from error
             except OSError as error:
                 if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                     return False
-                raise DatabaseWriteError(f"{self._path}: {error.strerror}") from error
-            if not take_lock(descriptor):
-                os.close(descriptor)
-                raise DatabaseBusyError(f"{self._path}: another process is building this database")
+                raise
+            with on_error(os.close, descriptor):
+                result = locked(descriptor)
             # Its last holder may have unlinked it between our open and our lock.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), self._path.stat()):
                     self._descriptor = descriptor
-                    return True
+                    return result
             os.close(descriptor)
+
+
+class FileLock(_Lock):
+    """An exclusive lock."""
+
+    def take(self) -> bool:
+        """False where the folder cannot be written to; raises DatabaseBusyError, NotFoundError or DatabaseWriteError."""
+        try:
+            return self._opened(self._alone)
+        except FileNotFoundError as error:
+            raise NotFoundError(f"{self._path.parent}: no such folder") from error
+        except OSError as error:
+            raise DatabaseWriteError(f"{self._path}: {error.strerror}") from error
+
+    def _alone(self, descriptor: int) -> bool:
+        if not take_lock(descriptor):
+            raise DatabaseBusyError(f"{self._path}: another process is building this database")
+        return True
 
     def wait(self, seconds: float) -> bool:
         """As ``take``, but waits that long for another holder before it raises DatabaseBusyError."""
@@ -94,34 +111,17 @@ class FileLock:
             self._descriptor = None
 
 
-class SharedLock:
-    """A lock that many processes hold at once, or one alone; the system frees it when a process ends, however it ends.
+class SharedLock(_Lock):
+    """A lock that many processes hold at once, or one alone.
 
     Where the folder cannot be written to nothing is locked, and nobody is alone.
     """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._descriptor: int | None = None
 
     def take(self) -> bool:
         """True with the lock held alone; False with it shared, since others hold it. Raises OSError."""
         if self._descriptor is not None:
             return self._try_alone(self._descriptor)
-        while True:
-            try:
-                descriptor = open_lock(self._path)
-            except OSError as error:
-                if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-                    return False
-                raise
-            alone = self._try_alone(descriptor)
-            # Its last holder may have unlinked it between our open and our lock.
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), self._path.stat()):
-                    self._descriptor = descriptor
-                    return alone
-            os.close(descriptor)
+        return self._opened(self._try_alone)
 
     def share(self) -> None:
         """Let others in."""

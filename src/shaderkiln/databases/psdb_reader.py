@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Self
 import apsw
 import xxhash
 
+from ..closing import on_error
 from ..errors import CacheCorruptError, InvalidArgumentError, NotFoundError
 from ..identity import ApplicationIdentity, CompilerIdentity
 from ..keys import Group, ObjectKey, ValueKey, ValueType
@@ -28,6 +29,8 @@ _unpack = schema.LOCATION.unpack
 _xxh3_64 = xxhash.xxh3_64_intdigest
 _xxh3_128 = xxhash.xxh3_128_digest
 _SMALLEST_ROW = 16
+_GROUPS = f"SELECT {schema.GROUP_COLUMNS} FROM groups ORDER BY id LIMIT ?"
+_POISON = f"SELECT {schema.POISON_COLUMNS} FROM poison ORDER BY id LIMIT ?"
 
 
 class Psdb(Store):
@@ -79,7 +82,7 @@ class Psdb(Store):
             raise CacheCorruptError(f"{path}: truncated or damaged ({size} bytes, {pages})")
         connection = connect(path, immutable=True)
         database = cls(path, connection, size, index_limit)
-        try:
+        with on_error(database.close):
             with database._reading():
                 limit_resources(connection, schema.LARGEST_ROW)
                 schema.check_schema(connection.execute("SELECT type, name, sql FROM sqlite_schema LIMIT 100"))
@@ -89,9 +92,6 @@ class Psdb(Store):
             if max(state.value_count, state.group_count, state.poison_count) > size // _SMALLEST_ROW:
                 raise CacheCorruptError(f"{path}: claims more rows than the file can hold")
             database.maximum_size = state.maximum_size
-        except BaseException:
-            database.close()
-            raise
         return database
 
     def close(self) -> None:
@@ -178,39 +178,27 @@ class Psdb(Store):
 
     def group_or_none(self, object_key: ObjectKey, version: int) -> Group | None:
         """As ``group``, but None where there is none."""
-        number = signed(version)
-        query = f"SELECT {schema.GROUP_COLUMNS} FROM groups WHERE object_key = ? AND version = ? LIMIT 1"
-        with self._lock, self._reading():
-            row = self._connection.execute(query, (object_key, number)).fetchone()
-        if row is None:
-            self._check_groups()
-            return None
-        group = schema.group_from_row(row)
-        if group.object_key != object_key or group.version != version:
-            raise CacheCorruptError(f"{self.path}: the index of table groups is damaged")
-        return group
+        where = "object_key = ? AND version = ? LIMIT 1"
+        return self._group(f"SELECT {schema.GROUP_COLUMNS} FROM groups WHERE {where}", object_key, version)
 
     def latest_group(self, object_key: ObjectKey) -> Group | None:
         """The group of that object with the largest version; None without any. Raises as ``group``."""
+        return self._group(schema.LATEST_GROUP, object_key)
+
+    def _group(self, query: str, object_key: ObjectKey, *versions: int) -> Group | None:
         with self._lock, self._reading():
-            row = self._connection.execute(schema.LATEST_GROUP, (object_key,)).fetchone()
+            row = self._connection.execute(query, (object_key, *map(signed, versions))).fetchone()
         if row is None:
             self._check_groups()
             return None
         group = schema.group_from_row(row)
-        if group.object_key != object_key:
+        if group.object_key != object_key or group.version not in (versions or (group.version,)):
             raise CacheCorruptError(f"{self.path}: the index of table groups is damaged")
         return group
 
     def groups(self) -> Iterator[Group]:
         """Every group in order of object key and version. Raises CacheCorruptError at a damaged one or for a missing one."""
-        limit = self._state.group_count
-        count = 0
-        for row in self._rows(f"SELECT {schema.GROUP_COLUMNS} FROM groups ORDER BY id LIMIT ?", (limit + 1,)):
-            count += 1
-            yield schema.group_from_row(row)
-        if count != limit:
-            raise CacheCorruptError(f"{self.path}: {limit} groups were stored, {count} can be read")
+        return map(schema.group_from_row, self._counted("groups", _GROUPS, self._state.group_count))
 
     def values(self) -> Iterator[StoredValue]:
         """Every value without its bytes, in order of key and type. Raises CacheCorruptError where the index is damaged."""
@@ -231,13 +219,15 @@ class Psdb(Store):
 
     def poison(self) -> Iterator[Poison]:
         """Every poison entry in order of object key. Raises CacheCorruptError at a damaged one, or where one is missing."""
-        limit = self._state.poison_count
+        return map(schema.poison_from_row, self._counted("poison entries", _POISON, self._state.poison_count))
+
+    def _counted(self, what: str, query: str, expected: int) -> Iterator[tuple[Any, ...]]:
         count = 0
-        for row in self._rows(f"SELECT {schema.POISON_COLUMNS} FROM poison ORDER BY id LIMIT ?", (limit + 1,)):
+        for row in self._rows(query, (expected + 1,)):
             count += 1
-            yield schema.poison_from_row(row)
-        if count != limit:
-            raise CacheCorruptError(f"{self.path}: {limit} poison entries were stored, {count} can be read")
+            yield row
+        if count != expected:
+            raise CacheCorruptError(f"{self.path}: {expected} {what} were stored, {count} can be read")
 
     def poisoned(self, object_key: ObjectKey) -> Poison | None:
         """The poison entry of an object key, if there is one; raises CacheCorruptError for a damaged one."""
@@ -289,10 +279,8 @@ class Psdb(Store):
         except CacheCorruptError as error:
             yield Damage("index", None, None, str(error))
         state = self._state
-        query = f"SELECT {schema.GROUP_COLUMNS} FROM groups ORDER BY id LIMIT ?"
-        yield from self._verify_rows("group", query, state.group_count, self._verify_group)
-        query = f"SELECT {schema.POISON_COLUMNS} FROM poison ORDER BY id LIMIT ?"
-        yield from self._verify_rows("poison", query, state.poison_count, schema.poison_from_row)
+        yield from self._verify_rows("group", _GROUPS, state.group_count, self._verify_group)
+        yield from self._verify_rows("poison", _POISON, state.poison_count, schema.poison_from_row)
         for line in self._integrity(""):
             yield Damage("index", None, None, line)
 

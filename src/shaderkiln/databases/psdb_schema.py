@@ -15,7 +15,7 @@ from ..errors import CacheCorruptError, InvalidArgumentError
 from ..identity import ApplicationIdentity, CompilerIdentity
 from ..keys import Group, ObjectKey, ValueKey, ValueType
 from .psdb_records import Poison
-from .sqlite_file import FileForm, signed, unsigned
+from .sqlite_file import FileForm, application_from_row, application_row, foreign_and_missing, signed, unsigned
 
 if TYPE_CHECKING:
     import apsw
@@ -103,15 +103,6 @@ _EXPECTED_SCHEMA = frozenset(
 )
 _COMPILER_COLUMNS = tuple(field.name for field in fields(CompilerIdentity))
 _APPLICATION_COLUMNS = tuple(field.name for field in fields(ApplicationIdentity))
-_STATE_COLUMNS = (
-    "maximum_size",
-    "clock",
-    "value_count",
-    "group_count",
-    "poison_count",
-    "payload_bytes",
-    "index_checksum",
-)
 _TYPES: dict[str, type] = {"i": int, "s": str, "b": bytes}
 _COLUMN_TYPES = {"compiler": "siiisisisibbssi", "application": "ssisi", "state": "iiiiiib"}
 GROUP_COLUMNS = "object_key, version, kind, name, value_keys, checksum"
@@ -178,19 +169,16 @@ def value_checksum(owner: int, key: bytes, type: int, data: bytes) -> bytes:
 
 def create(connection: apsw.Connection, identity: CompilerIdentity, application: ApplicationIdentity) -> None:
     """Create all tables and the identity rows, inside the caller's transaction. Page size is the caller's business."""
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-    for sql in (*TABLES.values(), *INDEXES.values()):
-        connection.execute(sql)
+    FORM.create(connection, (*TABLES.values(), *INDEXES.values()))
     _insert_sealed(connection, "compiler", _COMPILER_COLUMNS, _compiler_row(identity))
-    _insert_sealed(connection, "application", _APPLICATION_COLUMNS, _application_row(application))
+    _insert_sealed(connection, "application", _APPLICATION_COLUMNS, application_row(application))
     write_state(connection, State())
 
 
 def write_state(connection: apsw.Connection, state: State) -> None:
     """Replace the row of table ``state``."""
     connection.execute("DELETE FROM state")
-    _insert_sealed(connection, "state", _STATE_COLUMNS, msgspec.structs.astuple(state))
+    _insert_sealed(connection, "state", State.__struct_fields__, msgspec.structs.astuple(state))
 
 
 def check_schema(rows: Iterable[tuple[Any, ...]]) -> None:
@@ -200,12 +188,7 @@ def check_schema(rows: Iterable[tuple[Any, ...]]) -> None:
     """
     found = set(rows)
     if found != _EXPECTED_SCHEMA:
-        foreign = sorted(f"{row[0]} {row[1]}" for row in found - _EXPECTED_SCHEMA)
-        missing = sorted(f"{row[0]} {row[1]}" for row in _EXPECTED_SCHEMA - found)
-        raise CacheCorruptError(
-            "unexpected schema: "
-            + "; ".join(["foreign " + name for name in foreign[:5]] + ["missing " + n for n in missing[:5]])
-        )
+        raise CacheCorruptError(f"unexpected schema: {foreign_and_missing(found, _EXPECTED_SCHEMA)}")
 
 
 def read_identity(connection: apsw.Connection) -> tuple[CompilerIdentity, ApplicationIdentity, State]:
@@ -218,9 +201,8 @@ def read_identity(connection: apsw.Connection) -> tuple[CompilerIdentity, Applic
         raise CacheCorruptError(f"the feature list of table compiler cannot be read: {error}") from error
     for name in ("abi_version", "application_profile_version"):
         values[name] = unsigned(values[name])
-    name, exe_filename, version, engine_name, engine_version = _select_sealed(connection, "application", _APPLICATION_COLUMNS)
-    application = ApplicationIdentity(name, exe_filename, unsigned(version), engine_name, unsigned(engine_version))
-    return CompilerIdentity(**values), application, State(*_select_sealed(connection, "state", _STATE_COLUMNS))
+    application = application_from_row(_select_sealed(connection, "application", _APPLICATION_COLUMNS))
+    return CompilerIdentity(**values), application, State(*_select_sealed(connection, "state", State.__struct_fields__))
 
 
 def encode_keys(keys: Sequence[ValueKey]) -> bytes:
@@ -256,15 +238,7 @@ def group_from_row(row: tuple[Any, ...]) -> Group:
 
 def poison_row(poison: Poison) -> tuple[Any, ...]:
     """A poison entry as POISON_COLUMNS."""
-    row = (
-        poison.object_key,
-        poison.kind,
-        poison.name,
-        str(poison.outcome),
-        poison.signal,
-        poison.driver_build,
-        poison.detail,
-    )
+    row = msgspec.structs.astuple(msgspec.structs.replace(poison, outcome=str(poison.outcome)))
     return (*row, seal(*row))
 
 
@@ -298,11 +272,6 @@ def _compiler_row(identity: CompilerIdentity) -> tuple[Any, ...]:
     for name in ("abi_version", "application_profile_version"):
         values[name] = signed(values[name])
     return tuple(values.values())
-
-
-def _application_row(application: ApplicationIdentity) -> tuple[Any, ...]:
-    name, exe_filename, version, engine_name, engine_version = astuple(application)
-    return name, exe_filename, signed(version), engine_name, signed(engine_version)
 
 
 def _insert_sealed(connection: apsw.Connection, table: str, columns: Sequence[str], row: Sequence[Any]) -> None:

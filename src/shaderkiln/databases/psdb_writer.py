@@ -5,12 +5,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import apsw
 import xxhash
 
+from ..closing import Closing, on_error
 from ..errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError, ShaderkilnError
 from ..identity import ApplicationIdentity, CompilerIdentity, IdentityMismatchError
 from ..keys import Group, ObjectKey, Value, ValueKey, ValueType
@@ -34,7 +37,7 @@ _BATCH_GROUPS = 200
 StoredDifference = ValueDifference | GroupDifference
 
 
-class PsdbBuilder:
+class PsdbBuilder(Closing):
     """Collects groups and values and writes them as one finished PSDB.
 
     What is added goes to ``<path>.partial`` and survives a kill once ``commit`` has returned; the next builder of the same path
@@ -93,12 +96,6 @@ class PsdbBuilder:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def add(self, group: Group, values: Sequence[Value]) -> tuple[StoredDifference, ...]:
         """Add a group with the values that are not stored yet; all of it or, where an error is raised, nothing.
@@ -188,12 +185,9 @@ class PsdbBuilder:
             query = "SELECT object_key, version FROM groups ORDER BY object_key, version < 0, version"
             rows = self._connection.cursor().execute(query)
             streams.append((ObjectKey(key), unsigned(version)) for key, version in rows)
-        previous = None
         with Translated(self._partial_path):
-            for item in heapq.merge(*streams):
-                if item != previous:
-                    yield item
-                previous = item
+            for item, _ in groupby(heapq.merge(*streams)):
+                yield item
 
     def commit(self) -> None:
         """Make everything added so far survive the end of this process. Raises DatabaseWriteError."""
@@ -323,16 +317,13 @@ class PsdbBuilder:
         return connection
 
     def _create_partial(self) -> apsw.Connection:
-        try:
+        with on_error(self._disconnect):
             connection = self._connect(create=True)
             with connection:
                 schema.create(connection, self.identity, self.application)
                 schema.write_state(connection, schema.State(index_checksum=self._base_checksum()))
                 for poison in self._base.poison() if self._base is not None else ():
                     _insert(connection, "poison", schema.POISON_COLUMNS, schema.poison_row(poison))
-        except BaseException:
-            self._disconnect()
-            raise
         return connection
 
     def _base_checksum(self) -> bytes:
@@ -503,11 +494,8 @@ class PsdbBuilder:
         if connection is not None:
             rows = connection.cursor().execute("SELECT key, type FROM entries ORDER BY key, type")
             streams.append((key, type, True) for key, type in rows)
-        previous: tuple[bytes, int] | None = None
-        for key, type, is_new in heapq.merge(*streams):
-            if (key, type) == previous:
-                continue
-            previous = (key, type)
+        for (key, type), same in groupby(heapq.merge(*streams), itemgetter(0, 1)):
+            _, _, is_new = next(same)
             source = _read_entry(connection, self._owner, key, type) if is_new and connection is not None else None
             if source is None and base is not None:
                 source = base.find(ValueKey(key), ValueType(type))
@@ -524,17 +512,18 @@ class PsdbBuilder:
             # Versions are unsigned and stored signed: order them as the finished file's readers see them.
             rows = self._connection.cursor().execute(f"{query} ORDER BY object_key, version < 0, version")
             streams.append(map(schema.group_from_row, rows))
-        previous = None
-        for group in heapq.merge(*streams, key=lambda group: (group.object_key, group.version)):
-            if (group.object_key, group.version) != previous:
-                yield group
-            previous = (group.object_key, group.version)
+        for _, same in groupby(heapq.merge(*streams, key=_identity), _identity):
+            yield next(same)
 
     def _sorted_poison(self) -> Iterator[Poison]:
         if self._connection is None:
             return self._base.poison() if self._base is not None else iter(())
         query = f"SELECT {schema.POISON_COLUMNS} FROM poison ORDER BY object_key"
         return map(schema.poison_from_row, self._connection.cursor().execute(query))
+
+
+def _identity(group: Group) -> tuple[ObjectKey, int]:
+    return group.object_key, group.version
 
 
 def store_payload(connection: apsw.Connection, data: bytes) -> int:

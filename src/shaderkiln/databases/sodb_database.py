@@ -11,6 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Self
 
+from shaderkiln.closing import Closing, on_error
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
 from shaderkiln.descriptions.direct3d12.state_object import StateObjectDesc
 from shaderkiln.errors import (
@@ -66,7 +67,7 @@ class StateObjectDatabaseBusyError(ShaderkilnError):
     default_code = "E_ACCESSDENIED"
 
 
-class StateObjectDatabase:
+class StateObjectDatabase(Closing):
     """An open state object database. Made by ``open`` or ``create``; close it, or use it in a ``with`` statement.
 
     A desc is found again with the same meaning, which is to say with the same object key. The form may be another: root signatures
@@ -101,13 +102,10 @@ class StateObjectDatabase:
         if write and not os.access(path, os.W_OK):
             raise AccessDeniedError(f"{path}: may not be written")
         database = cls(path, _connect(path, write=write, size=header.size, wal=header.is_wal), write=write)
-        try:
+        with on_error(database.close):
             with database._using():
                 rows = database._connection.execute("SELECT type, name, sql FROM sqlite_schema LIMIT 300").fetchall()
             schema.check_schema(path, rows)
-        except BaseException:
-            database.close()
-            raise
         return database
 
     @classmethod
@@ -127,26 +125,16 @@ class StateObjectDatabase:
         if status.st_size or not stat.S_ISREG(status.st_mode):
             raise AlreadyExistsError(f"{path}: is there already")
         database = cls(path, _connect(path, write=True, size=0, wal=False), write=True)
-        try:
-            with database.transaction():
-                if database._connection.execute("SELECT 1 FROM sqlite_schema").fetchall():
-                    raise AlreadyExistsError(f"{path}: another process has just made it")
-                schema.create(database._connection)
-        except BaseException:
-            database.close()
-            raise
+        with on_error(database.close), database.transaction():
+            if database._connection.execute("SELECT 1 FROM sqlite_schema").fetchall():
+                raise AlreadyExistsError(f"{path}: another process has just made it")
+            schema.FORM.create(database._connection, (*schema.TABLES.values(), *schema.INDEXES.values()))
         return database
 
     def close(self) -> None:
         """Release the file; may be called again."""
         with self._lock:
             self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -432,7 +420,8 @@ class StateObjectDatabase:
         with self._lock:
             outermost = self._depth == 0
             if outermost:
-                self._renew_budget()
+                # The file grows while we write; whoever writes has chosen to trust it.
+                self._budget.renew_for(self.path, at_least=1 << 56 if self._write else 0)
             begun = False
             try:
                 if read and outermost and not self._connection.in_transaction:
@@ -450,13 +439,6 @@ class StateObjectDatabase:
             finally:
                 if begun and self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-
-    def _renew_budget(self) -> None:
-        try:
-            # The file grows while we write; whoever writes has chosen to trust it.
-            self._budget.renew(1 << 56 if self._write else self.path.stat().st_size)
-        except OSError:
-            self._budget.renew(0)
 
 
 class _Group(NamedTuple):

@@ -6,7 +6,8 @@ Members of a list come in the order in which their associations were inserted, w
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
@@ -21,15 +22,12 @@ from shaderkiln.descriptions.direct3d12.state_object import (
     ExportDesc,
     GenericProgram,
     GlobalSerializedRootSignature,
-    HitGroup,
     LocalSerializedRootSignature,
-    MaxNodeInputRecords,
     Node,
     NodeId,
     NodeOutputOverrides,
     NodeOverrides,
     RaytracingPipelineConfig1,
-    RaytracingShaderConfig,
     StateObjectConfig,
     StateObjectDesc,
     SubobjectToExportsAssociation,
@@ -37,15 +35,10 @@ from shaderkiln.descriptions.direct3d12.state_object import (
 )
 from shaderkiln.descriptions.direct3d12.states import (
     BlendDesc,
-    DepthStencilDesc2,
-    DepthStencilOpDesc1,
     InputElementDesc,
     InputLayoutDesc,
     NodeMask,
-    RasterizerDesc2,
     RenderTargetBlendDesc,
-    RenderTargetFormats,
-    SampleDesc,
     StreamOutputDeclarationEntry,
     StreamOutputDesc,
     ViewInstanceLocation,
@@ -55,18 +48,26 @@ from shaderkiln.errors import DamagedInputError
 
 from . import sodb_schema as schema
 from .sodb_columns import (
+    ASSOCIATED_TYPES,
     BLOB,
     BOOL,
-    COMPARISON,
-    FORMAT,
+    MEMBER_TABLES,
+    NODE,
+    NODE_OVERRIDES,
     ROW_TYPES,
     STAGES,
     STATE_COLUMNS,
+    STATE_OBJECT_FLAGS,
+    STATE_OBJECT_TYPE,
+    STATES,
+    STREAM_OUTPUT,
     TEXT,
     UINT,
+    VIEW_INSTANCING_FLAGS,
+    WORK_GRAPH_FLAGS,
+    Fields,
+    Reference,
     decode,
-    enumeration,
-    flags,
     optional,
 )
 
@@ -97,43 +98,12 @@ class Reader:
         stages = {stage: row[f"ByteCode_{stage.rstrip('_').upper()}"] for stage in STAGES}
         codes: dict[str, Any] = {stage: None if code is None else self._bytecode(code) for stage, code in stages.items()}
         return PipelineStateStream(
-            serialized_root_signature=None if root_signature is None else self._root_signature(root_signature),
+            serialized_root_signature=None
+            if root_signature is None
+            else self._row(GlobalSerializedRootSignature, root_signature).blob,
             **codes,
-            **self._states("pipeline_states", row),
+            **self._fields("pipeline_states", STATES, row, STATE_COLUMNS),
         )
-
-    def _states(self, table: str, row: Row) -> dict[str, Any]:
-        """The states that pipeline states and generic programs share, by field; None where the column is NULL."""
-        makers: dict[str, tuple[str, Callable[[bytes], Any]]] = {
-            "input_layout": ("InputLayout", self._input_layout),
-            "depth_stencil": ("DepthStencilDesc", self._depth_stencil),
-            "render_target_formats": ("RenderTargetFormats", self._render_target_formats),
-            "blend": ("BlendDesc", self._blend),
-            "rasterizer": ("RasterizerDesc", lambda key: self._row(RasterizerDesc2, key)),
-            "view_instancing": ("ViewInstancingDesc", self._view_instancing),
-            "stream_output": ("StreamOutDesc", self._stream_output),
-        }
-        states = {
-            field: None if row[column] is None else self._once(field, decode(BLOB, row[column], f"{table}.{column}"), make)
-            for field, (column, make) in makers.items()
-        }
-        for column, field, codec in STATE_COLUMNS:
-            states[field] = decode(optional(codec), row[column], f"{table}.{column}")
-        count, quality = row["SampleDesc_Count"], row["SampleDesc_Quality"]
-        states["sample_desc"] = None
-        if count is not None or quality is not None:
-            states["sample_desc"] = SampleDesc(
-                decode(UINT, 1 if count is None else count, f"{table}.SampleDesc_Count"),
-                decode(UINT, 0 if quality is None else quality, f"{table}.SampleDesc_Quality"),
-            )
-        return states
-
-    def _root_signature(self, key: bytes) -> bytes:
-        def read(key: bytes) -> bytes:
-            blob: bytes = decode(BLOB, self._columns("root_signatures", key)["value"], "root_signatures.value")
-            return blob
-
-        return self._once("root_signatures", key, read)
 
     def _bytecode(self, key: bytes) -> bytes:
         def read(key: bytes) -> bytes:
@@ -145,27 +115,6 @@ class Reader:
     def _input_layout(self, key: bytes) -> InputLayoutDesc:
         elements = self._members("input_layout_to_input_element_associations", key)
         return InputLayoutDesc(tuple(self._row(InputElementDesc, element) for element in elements))
-
-    def _depth_stencil(self, key: bytes) -> DepthStencilDesc2:
-        table = "depth_stencil_descs"
-        row = self._columns(table, key)
-        return DepthStencilDesc2(
-            depth_enable=decode(BOOL, row["DepthEnable"], f"{table}.DepthEnable"),
-            depth_write_mask=decode(enumeration(enums.DepthWriteMask), row["DepthWriteMask"], f"{table}.DepthWriteMask"),
-            depth_func=decode(COMPARISON, row["DepthFunc"], f"{table}.DepthFunc"),
-            stencil_enable=decode(BOOL, row["StencilEnable"], f"{table}.StencilEnable"),
-            front_face=self._row(DepthStencilOpDesc1, row["FrontFace"]),
-            back_face=self._row(DepthStencilOpDesc1, row["BackFace"]),
-            depth_bounds_test_enable=decode(BOOL, row["DepthBoundsTestEnable"], f"{table}.DepthBoundsTestEnable"),
-        )
-
-    def _render_target_formats(self, key: bytes) -> RenderTargetFormats:
-        table = "render_target_formats"
-        row = self._columns(table, key)
-        count = self._count(row["NumRenderTargets"], 8, f"{table}.NumRenderTargets")
-        return RenderTargetFormats(
-            tuple(decode(FORMAT, row[f"RTFormat{index}"], f"{table}.RTFormat{index}") for index in range(count))
-        )
 
     def _blend(self, key: bytes) -> BlendDesc:
         table = "blend_descs"
@@ -184,7 +133,9 @@ class Reader:
     def _view_instancing(self, key: bytes) -> ViewInstancingDesc:
         table = "view_instancing_descs"
         row = self._columns(table, key)
-        count = self._count(row["ViewInstanceCount"], 4, f"{table}.ViewInstanceCount")
+        count: int = decode(UINT, row["ViewInstanceCount"], f"{table}.ViewInstanceCount")
+        if count > 4:
+            raise DamagedInputError(f"{table}.ViewInstanceCount: {count} is more than 4")
 
         def column(name: str) -> int:
             value: int | None = decode(optional(UINT), row[name], f"{table}.{name}")
@@ -195,18 +146,16 @@ class Reader:
                 ViewInstanceLocation(column(f"ViewportArrayIndex{index}"), column(f"RenderTargetArrayIndex{index}"))
                 for index in range(count)
             ),
-            decode(flags(enums.ViewInstancingFlags), row["RenderFlags"], f"{table}.RenderFlags"),
+            decode(VIEW_INSTANCING_FLAGS, row["RenderFlags"], f"{table}.RenderFlags"),
         )
 
     def _stream_output(self, key: bytes) -> StreamOutputDesc:
         table = "stream_out_descs"
         row = self._columns(table, key)
-        count = self._count(row["NumStrides"], 4, f"{table}.NumStrides")
         declarations = self._members("stream_output_desc_to_stream_output_decl_associations", key)
         return StreamOutputDesc(
             tuple(self._row(StreamOutputDeclarationEntry, declaration) for declaration in declarations),
-            tuple(decode(UINT, row[f"BufferStride{index}"], f"{table}.BufferStride{index}") for index in range(count)),
-            decode(UINT, row["RasterizedStream"], f"{table}.RasterizedStream"),
+            **self._fields(table, STREAM_OUTPUT, row, schema.COLUMNS[table]),
         )
 
     # State objects
@@ -216,20 +165,20 @@ class Reader:
         row = self._columns("state_objects", key)
         subobjects = _Subobjects()
         mask = decode(optional(UINT), row["NodeMask"], "state_objects.NodeMask")
-        config = decode(optional(flags(enums.StateObjectFlags)), row["Flags"], "state_objects.Flags")
+        config = decode(optional(STATE_OBJECT_FLAGS), row["Flags"], "state_objects.Flags")
         if config is not None:
             subobjects.index(StateObjectConfig(config))
         if mask is not None:
             subobjects.index(NodeMask(mask))
-        for member in self._members("so_to_global_rs_associations", key):
-            subobjects.index(GlobalSerializedRootSignature(self._root_signature(member)))
-        for member in self._members("so_to_local_rs_associations", key):
-            subobjects.index(LocalSerializedRootSignature(self._root_signature(member)))
+        root_signatures, others = _MEMBERS[:2], _MEMBERS[2:]
+        for cls, table in root_signatures:
+            for member in self._members(table, key):
+                subobjects.index(self._row(cls, member))
         for member, exports in self._with_exports("so_to_dxil_lib_associations", key):
             subobjects.index(DxilLibrary(self._bytecode(member), exports))
         for member, exports in self._with_exports("so_to_existing_so_associations", key):
             subobjects.index(ExistingCollectionByKey(key_of(member), exports))
-        for cls, table in _MEMBER_CLASSES.items():
+        for cls, table in others:
             for member in self._members(table, key):
                 subobjects.index(self._row(cls, member))
         for member in self._members("so_to_generic_program_associations", key):
@@ -243,7 +192,7 @@ class Reader:
         for member in self._members("so_to_subobject_to_exports_associations", key):
             target = subobjects.index(self._associated(member))
             subobjects.index(SubobjectToExportsAssociation(target, self._strings(member)))
-        kind = decode(enumeration(enums.StateObjectType), row["Type"], "state_objects.Type")
+        kind = decode(STATE_OBJECT_TYPE, row["Type"], "state_objects.Type")
         parent = decode(optional(BLOB), row["AddToStateObjectParent"], "state_objects.AddToStateObjectParent")
         return StateObjectDesc(kind, tuple(subobjects.found)), None if parent is None else key_of(parent)
 
@@ -253,25 +202,20 @@ class Reader:
         row = self._columns(table, key)
         number = decode(UINT, row["SubobjectType"], f"{table}.SubobjectType")
         target = decode(BLOB, row["SubobjectKey"], f"{table}.SubobjectKey")
-        if number in (_T.STATE_OBJECT_CONFIG, _T.NODE_MASK):
-            if len(target) != 4:
-                raise DamagedInputError(f"{table}.SubobjectKey: {len(target)} bytes where a 32-bit value is expected")
-            (value,) = struct.unpack("<I", target)
-            return NodeMask(value) if number == _T.NODE_MASK else StateObjectConfig(enums.StateObjectFlags(value))
-        if number in (_T.GLOBAL_ROOT_SIGNATURE, _T.GLOBAL_SERIALIZED_ROOT_SIGNATURE):
-            return GlobalSerializedRootSignature(self._root_signature(target))
-        if number in (_T.LOCAL_ROOT_SIGNATURE, _T.LOCAL_SERIALIZED_ROOT_SIGNATURE):
-            return LocalSerializedRootSignature(self._root_signature(target))
-        if number == _T.RAYTRACING_SHADER_CONFIG:
-            return self._row(RaytracingShaderConfig, target)
-        if number in (_T.RAYTRACING_PIPELINE_CONFIG, _T.RAYTRACING_PIPELINE_CONFIG1):
-            return self._row(RaytracingPipelineConfig1, target)
-        raise DamagedInputError(f"{table}.SubobjectType: {number} belongs to no export")
+        cls = _ASSOCIATED_CLASSES.get(number)
+        if cls is None:
+            raise DamagedInputError(f"{table}.SubobjectType: {number} belongs to no export")
+        if cls in ROW_TYPES:
+            return self._row(cls, target)
+        if len(target) != 4:
+            raise DamagedInputError(f"{table}.SubobjectKey: {len(target)} bytes where a 32-bit value is expected")
+        (value,) = struct.unpack("<I", target)
+        return NodeMask(value) if cls is NodeMask else StateObjectConfig(enums.StateObjectFlags(value))
 
     def _generic_program(self, key: bytes, subobjects: _Subobjects) -> GenericProgram:
         table = "generic_programs"
         row = self._columns(table, key)
-        states = self._states(table, row)
+        states = self._fields(table, STATES, row, STATE_COLUMNS)
         mask = states.pop("node_mask")
         if mask is not None:
             # Programs cannot name a node mask; it holds for the whole state object.
@@ -290,7 +234,7 @@ class Reader:
         nodes = self._members("work_graph_to_work_graph_node_associations", key)
         return WorkGraph(
             decode(TEXT, row["ProgramName"], "work_graphs.ProgramName"),
-            decode(flags(enums.WorkGraphFlags), row["Flags"], "work_graphs.Flags"),
+            decode(WORK_GRAPH_FLAGS, row["Flags"], "work_graphs.Flags"),
             tuple(self._row(NodeId, entry) for entry in entries),
             tuple(self._once("shader_nodes", node, self._node) for node in nodes),
         )
@@ -298,69 +242,48 @@ class Reader:
     def _node(self, key: bytes) -> Node:
         table = "shader_nodes"
         row = self._columns(table, key)
-
-        def number(name: str) -> int | None:
-            value: int | None = decode(optional(UINT), row[name], f"{table}.{name}")
-            return value
-
-        def grid(prefix: str) -> tuple[int, int, int] | None:
-            values = [number(f"{prefix}{axis}") for axis in "XYZ"]
-            return None if None in values else (values[0] or 0, values[1] or 0, values[2] or 0)
-
-        records = number("MaxInputRecordsPerGraphEntryRecord_RecordCount")
-        shared = "MaxInputRecordsPerGraphEntryRecord_bCountSharedAcrossNodeArray"
+        columns = schema.COLUMNS[table]
         outputs = self._members("workgraph_node_to_node_output_overrides_associations", key)
         overrides = NodeOverrides(
-            type=decode(enumeration(enums.NodeOverridesType), row["OverridesType"], f"{table}.OverridesType"),
-            local_root_arguments_table_index=number("LocalRootArgumentsTableIndex"),
-            program_entry=decode(optional(BOOL), row["ProgramEntry"], f"{table}.ProgramEntry"),
-            new_name=self._node_id(row["NewName"]),
-            share_input_of=self._node_id(row["ShareInputOf"]),
-            dispatch_grid=grid("DispatchGrid"),
-            max_dispatch_grid=grid("MaxDispatchGrid"),
-            output_overrides=tuple(self._once("node_output_overrides", each, self._output) for each in outputs),
-            max_input_records_per_graph_entry_record=(
-                None
-                if records is None
-                else MaxNodeInputRecords(records, bool(decode(optional(BOOL), row[shared], f"{table}.{shared}")))
-            ),
+            **self._fields(table, NODE_OVERRIDES, row, columns[len(NODE) :]),
+            output_overrides=tuple(self._row(NodeOutputOverrides, output) for output in outputs),
         )
         return Node(
-            decode(TEXT, row["ShaderOrProgram"], f"{table}.ShaderOrProgram"),
-            None if overrides == NodeOverrides(enums.NodeOverridesType.NONE) else overrides,
-            decode(enumeration(enums.NodeType), row["NodeType"], f"{table}.NodeType"),
+            **self._fields(table, NODE, row, columns),
+            overrides=None if overrides == NodeOverrides(enums.NodeOverridesType.NONE) else overrides,
         )
-
-    def _output(self, key: bytes) -> NodeOutputOverrides:
-        table = "node_output_overrides"
-        row = self._columns(table, key)
-        return NodeOutputOverrides(
-            decode(UINT, row["OutputIndex"], f"{table}.OutputIndex"),
-            self._node_id(row["NewName"]),
-            decode(optional(BOOL), row["AllowSparseNodes"], f"{table}.AllowSparseNodes"),
-            decode(optional(UINT), row["MaxRecords"], f"{table}.MaxRecords"),
-            decode(optional(UINT), row["MaxRecordsSharedWithOutputIndex"], f"{table}.MaxRecordsSharedWithOutputIndex"),
-        )
-
-    def _node_id(self, key: bytes | None) -> NodeId | None:
-        return None if key is None else self._row(NodeId, key)
 
     # Rows and lists
 
     def _row(self, cls: type[_S], key: bytes) -> _S:
-        """The struct of a row whose columns are its fields."""
-        table, _, fields = ROW_TYPES[cls]
+        """The struct of a row."""
+        makers: dict[type[Any], Callable[[bytes], Any]] = {
+            InputLayoutDesc: self._input_layout,
+            BlendDesc: self._blend,
+            ViewInstancingDesc: self._view_instancing,
+            StreamOutputDesc: self._stream_output,
+        }
 
         def read(key: bytes) -> _S:
-            row = self._columns(table, key)
-            return cls(
-                **{
-                    field: decode(codec, row[column], f"{table}.{column}")
-                    for (field, codec), column in zip(fields, schema.COLUMNS[table], strict=True)
-                }
-            )
+            table, fields = ROW_TYPES[cls]
+            return cls(**self._fields(table, fields, self._columns(table, key), schema.COLUMNS[table]))
 
-        return self._once(table, key, read)
+        found: _S = self._once(cls.__name__, key, makers.get(cls, read))
+        return found
+
+    def _fields(self, table: str, fields: Fields, row: Row, columns: Iterable[str]) -> dict[str, Any]:
+        """The values of fields, whose columns come first in ``columns``."""
+        values: dict[str, Any] = {}
+        names = iter(columns)
+        for field, part in fields:
+            name, *more = islice(names, part.width)
+            where = f"{table}.{name}"
+            if isinstance(part, Reference):
+                key = decode(part.key, row[name], where)
+                values[field] = None if key is None else self._row(part.cls, key)
+            else:
+                values[field] = decode(part, [row[each] for each in (name, *more)] if more else row[name], where)
+        return values
 
     def _once(self, table: str, key: bytes, read: Callable[[bytes], _V]) -> _V:
         known = (table, key)
@@ -406,12 +329,6 @@ class Reader:
             raise DamagedInputError(f"{table}: more than {MAXIMUM_LIST} rows for one object")
         return rows
 
-    def _count(self, value: Any, most: int, where: str) -> int:
-        count: int = decode(UINT, value, where)
-        if count > most:
-            raise DamagedInputError(f"{where}: {count} is more than {most}")
-        return count
-
 
 class _Subobjects:
     """Subobjects of a state object, each once, with its index."""
@@ -427,10 +344,11 @@ class _Subobjects:
         return self._indices[subobject]
 
 
-_MEMBER_CLASSES: Final[dict[type[Struct], str]] = {
-    RaytracingShaderConfig: "so_to_rt_shader_config_associations",
-    RaytracingPipelineConfig1: "so_to_rt_pipeline_config_associations",
-    HitGroup: "so_to_hit_group_associations",
+_MEMBERS: Final = tuple(MEMBER_TABLES.items())
+_ASSOCIATED_CLASSES: Final[dict[int, type[Any]]] = {int(number): cls for cls, number in ASSOCIATED_TYPES.items()} | {
+    _T.GLOBAL_ROOT_SIGNATURE: GlobalSerializedRootSignature,
+    _T.LOCAL_ROOT_SIGNATURE: LocalSerializedRootSignature,
+    _T.RAYTRACING_PIPELINE_CONFIG: RaytracingPipelineConfig1,
 }
 _STATE_CLASSES: Final[dict[str, tuple[type, str | None]]] = {
     field: (cls, attribute) for cls, (field, attribute) in PROGRAM_STATES.items()

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shaderkiln.errors import CacheCorruptError
 
-from .sqlite_file import FileForm
+from .sqlite_file import FileForm, foreign_and_missing
 
 if TYPE_CHECKING:
-    import apsw
+    pass
 
 APPLICATION_ID: Final = 0xD3D50DB
 USER_VERSION: Final = 2
@@ -167,14 +167,6 @@ INDEXES: Final[dict[str, str]] = {
 }
 
 
-def create(connection: apsw.Connection) -> None:
-    """Make all tables, inside the caller's transaction."""
-    connection.execute(f"PRAGMA user_version = {USER_VERSION}")
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    for sql in (*TABLES.values(), *INDEXES.values()):
-        connection.execute(sql)
-
-
 def check_schema(path: Path, rows: Iterable[tuple[Any, ...]]) -> None:
     """Refuse anything but the published tables and indexes: ``rows`` are (type, name, sql) of sqlite_schema.
 
@@ -189,12 +181,7 @@ def check_schema(path: Path, rows: Iterable[tuple[Any, ...]]) -> None:
         if not (kind == "index" and sql is None) and not (kind == "table" and name in ("sqlite_stat1", "sqlite_stat4"))
     }
     if found != expected:
-        foreign = sorted({f"{kind} {name}" for kind, name, _ in found - expected})
-        missing = sorted({f"{kind} {name}" for kind, name, _ in expected - found})
-        raise CacheCorruptError(
-            f"{path}: unexpected schema: "
-            + "; ".join([f"foreign {name}" for name in foreign[:5]] + [f"missing {name}" for name in missing[:5]])
-        )
+        raise CacheCorruptError(f"{path}: unexpected schema: {foreign_and_missing(found, expected)}")
 
 
 def _normal(sql: str) -> str:

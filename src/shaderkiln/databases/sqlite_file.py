@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote_from_bytes
 
 import apsw
 from msgspec import Struct
 
 from ..errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError, ShaderkilnError, UnreadableError
+from ..identity import ApplicationIdentity
 from ..system.files import sync
 from .psdb_records import DatabaseBusyError, DatabaseWriteError
 
@@ -35,6 +37,15 @@ class FileForm(Struct, frozen=True):
     version: int
     advice: str = ""
     """What to do about another file in its place."""
+
+    def create(self, connection: apsw.Connection, statements: Iterable[str]) -> None:
+        """Make an empty database of this form, inside the caller's transaction."""
+        for statement in (
+            f"PRAGMA application_id = {self.application_id}",
+            f"PRAGMA user_version = {self.version}",
+            *statements,
+        ):
+            connection.execute(statement)
 
 
 class FileHeader(Struct, frozen=True):
@@ -127,6 +138,13 @@ class StepBudget:
         """What statements over a file of ``size`` bytes may take from here on together."""
         self._left = 200 + 8 * size // _STEPS
 
+    def renew_for(self, path: Path, *, at_least: int = 0) -> None:
+        """The same by the size that the file has."""
+        try:
+            self.renew(at_least or path.stat().st_size)
+        except OSError:
+            self.renew(0)
+
     def _is_spent(self) -> bool:
         self._left -= 1
         return self._left < 0
@@ -211,3 +229,22 @@ def signed(value: int, what: str = "value") -> int:
 def unsigned(value: int) -> int:
     """The inverse of ``signed``."""
     return value & ((1 << 64) - 1)
+
+
+def application_row(application: ApplicationIdentity) -> tuple[str, str, int, str, int]:
+    """Name, executable, version, engine and its version, as columns. Raises InvalidArgumentError."""
+    engine = application.engine_name, signed(application.engine_version, "engine_version")
+    return application.name, application.exe_filename, signed(application.version, "version"), *engine
+
+
+def application_from_row(row: Sequence[Any]) -> ApplicationIdentity:
+    """The inverse of ``application_row``."""
+    name, exe_filename, version, engine_name, engine_version = row
+    return ApplicationIdentity(name, exe_filename, unsigned(version), engine_name, unsigned(engine_version))
+
+
+def foreign_and_missing(found: Set[tuple[Any, ...]], expected: Set[tuple[Any, ...]]) -> str:
+    """How rows (type, name, sql) of sqlite_schema differ from those expected; at most five of either."""
+    foreign = sorted({f"foreign {kind} {name}" for kind, name, _ in found - expected})
+    missing = sorted({f"missing {kind} {name}" for kind, name, _ in expected - found})
+    return "; ".join(foreign[:5] + missing[:5])

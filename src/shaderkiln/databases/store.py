@@ -13,10 +13,11 @@ open; InvalidArgumentError for keys, types and values that cannot be stored, and
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
+from ..closing import Closing
 from ..errors import NotFoundError
 from ..keys import Group, ObjectKey
 
@@ -28,7 +29,7 @@ class Usage(NamedTuple):
     maximum: int
 
 
-class Store(ABC):
+class Store(Closing):
     """What finds values. ``find`` returns exactly the bytes that were stored, or raises."""
 
     @abstractmethod
@@ -61,16 +62,6 @@ class Store(ABC):
     @abstractmethod
     def usage(self) -> Usage:
         """How full the store is."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release what the store holds; may be called again."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class WritableStore(Store):

@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from shaderkiln.databases.sqlite_file import signed
+from shaderkiln.closing import Closing, on_error
+from shaderkiln.databases.sqlite_file import application_row
 from shaderkiln.errors import AccessDeniedError, AlreadyExistsError, InvalidArgumentError, NotFoundError
 from shaderkiln.identity import ApplicationIdentity
 from shaderkiln.system.locks import free_lock, open_lock, take_lock
@@ -25,7 +26,7 @@ MAXIMUM_PSDBS = 1024
 """Precompiled shader databases of one component."""
 
 
-class Installer:
+class Installer(Closing):
     """A store or launcher that registers what it has installed. Made by ``Installer.open``; close it, or use ``with``.
 
     Only one instance of a name exists at a time, in this and all other processes; the system frees the name when its process ends,
@@ -51,11 +52,8 @@ class Installer:
         scope = Scope(scope)
         path = registry_path(scope) if registry is None else registry
         lock = _claim(path, scope, name)
-        try:
+        with on_error(os.close, lock):
             return cls(name, scope, Registry.open(path, scope, write=True), lock)
-        except BaseException:
-            os.close(lock)
-            raise
 
     def close(self) -> None:
         """Give the name back; may be called again."""
@@ -65,12 +63,6 @@ class Installer:
             free_lock(self._lock)
             os.close(self._lock)
         self._lock = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def register_application(self, executable: Path | str, application: ApplicationIdentity) -> RegisteredApplication:
         """Register an application by its executable, or bring the description of one of ours up to date; components stay.
@@ -83,17 +75,10 @@ class Installer:
         for field in ("exe_filename", "engine_name"):
             if getattr(application, field):
                 text(field, getattr(application, field))
-        columns = (
-            application.name,
-            application.exe_filename,
-            signed(application.version),
-            application.engine_name,
-            signed(application.engine_version),
-        )
         with self._opened().transaction(write=True):
-            owner = self._owner(key)
-            if owner not in (None, self.name):
-                raise AlreadyExistsError(f"{key}: registered by installer {owner!r} already")
+            for known in self._registry.applications(executable=key):
+                if known.installer != self.name:
+                    raise AlreadyExistsError(f"{key}: registered by installer {known.installer!r} already")
             execute = self._registry.connection.execute
             execute("INSERT INTO installers (name) VALUES (?) ON CONFLICT DO NOTHING", (self.name,))
             execute(
@@ -101,7 +86,7 @@ class Installer:
                 " VALUES ((SELECT id FROM installers WHERE name = ?), ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (executable) DO UPDATE SET name = excluded.name, exe_filename = excluded.exe_filename,"
                 " version = excluded.version, engine_name = excluded.engine_name, engine_version = excluded.engine_version",
-                (self.name, key, *columns),
+                (self.name, key, *application_row(application)),
             )
             return self._registry.applications(executable=key)[0]
 
@@ -185,12 +170,6 @@ class Installer:
         if self._process != os.getpid():
             raise InvalidArgumentError(f"installer {self.name!r} belongs to process {self._process}")
         return self._registry
-
-    def _owner(self, key: str) -> str | None:
-        rows: list[tuple[Any, ...]] = self._registry.connection.execute(
-            "SELECT i.name FROM applications a JOIN installers i ON i.id = a.installer WHERE a.executable = ?", (key,)
-        ).fetchall()
-        return rows[0][0] if rows else None
 
     def _application_id(self, key: str) -> int:
         rows: list[tuple[Any, ...]] = self._registry.connection.execute(

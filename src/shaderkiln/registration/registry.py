@@ -12,18 +12,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shaderkiln.closing import Closing, on_error
 from shaderkiln.databases.sqlite_file import (
     EmptyFileError,
     FileForm,
     StepBudget,
     Translated,
+    application_from_row,
     connect,
     limit_resources,
     read_header,
-    unsigned,
 )
 from shaderkiln.errors import AccessDeniedError, CacheCorruptError, InvalidArgumentError, NotFoundError
-from shaderkiln.identity import ApplicationIdentity
 
 from .records import Component, PsdbProperties, RegisteredApplication, RegistryBusyError, Scope
 
@@ -110,7 +110,7 @@ def text(field: str, value: object) -> str:
     return value
 
 
-class Registry:
+class Registry(Closing):
     """An open registry file. One thread at a time; close it, or use it in a ``with`` statement."""
 
     def __init__(self, path: Path, scope: Scope, connection: apsw.Connection) -> None:
@@ -143,34 +143,24 @@ class Registry:
     @classmethod
     def _checked(cls, path: Path, scope: Scope, *, write: bool, make: bool) -> Registry:
         registry = cls(path, scope, _connect(path, write=write, create=make))
-        try:
-            with _translated(path):
-                registry._renew_budget()
-                if make:
-                    # SQLite opens what it may only read, and would say so at the first change.
-                    if registry.connection.readonly("main") or not os.access(path.parent, os.W_OK | os.X_OK):
-                        raise AccessDeniedError(f"{path}: may be read only; a registry of this scope needs other rights")
-                    _create(registry.connection)
-                registry._check()
-        except BaseException:
-            registry.close()
-            raise
+        with on_error(registry.close), _translated(path):
+            registry._budget.renew_for(path)
+            if make:
+                # SQLite opens what it may only read, and would say so at the first change.
+                if registry.connection.readonly("main") or not os.access(path.parent, os.W_OK | os.X_OK):
+                    raise AccessDeniedError(f"{path}: may be read only; a registry of this scope needs other rights")
+                _create(registry.connection)
+            registry._check()
         return registry
 
     def close(self) -> None:
         """Release the file; may be called again."""
         self.connection.close()
 
-    def __enter__(self) -> Registry:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
         """One consistent view, or one change that happens whole or not at all; SQLite's errors become ours."""
-        self._renew_budget()
+        self._budget.renew_for(self.path)
         with _translated(self.path):
             self.connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
@@ -192,12 +182,12 @@ class Registry:
         return tuple(
             RegisteredApplication(
                 executable=Path(path),
-                application=ApplicationIdentity(name, exe_filename, unsigned(version), engine_name, unsigned(engine_version)),
+                application=application_from_row(columns),
                 installer=owner,
                 scope=self.scope,
                 components=self._components(identifier),
             )
-            for identifier, owner, path, name, exe_filename, version, engine_name, engine_version in rows
+            for identifier, owner, path, *columns in rows
         )
 
     def _components(self, application: int) -> tuple[Component, ...]:
@@ -232,12 +222,6 @@ class Registry:
         if faults:
             raise CacheCorruptError(f"{self.path}: the registry is damaged: {'; '.join(faults)}")
 
-    def _renew_budget(self) -> None:
-        try:
-            self._budget.renew(self.path.stat().st_size)
-        except OSError:
-            self._budget.renew(0)
-
 
 class _NeedsRecoveryError(AccessDeniedError):
     """SQLite wants to write: most often a writer died in the middle of a change, which is to be rolled back."""
@@ -247,10 +231,7 @@ def _create(connection: apsw.Connection) -> None:
     """Make the tables unless another process was faster."""
     connection.execute("BEGIN IMMEDIATE")
     if not connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]:
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-        for sql in TABLES.values():
-            connection.execute(sql)
+        FORM.create(connection, TABLES.values())
     connection.execute("COMMIT")
 
 

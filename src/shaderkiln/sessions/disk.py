@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,10 +12,10 @@ from ..databases.psdb_live import LivePsdb
 from ..databases.psdb_lock import SharedLock
 from ..databases.psdb_records import DatabaseWriteError, Expectation
 from ..databases.sqlite_file import remove
-from ..errors import AccessDeniedError, AlreadyExistsError, InvalidArgumentError, NotFoundError, ShaderkilnError
+from ..errors import AccessDeniedError, AlreadyExistsError, InvalidArgumentError, ShaderkilnError
 from ..identity import ApplicationIdentity, CompilerIdentity, IdentityMismatchError
 from .control import CacheKindFlags
-from .debug_layer import DebugLayer, Severity, process_debug_layer
+from .debug_layer import DebugLayer, Severity
 from .descs import (
     DEFAULT_FILE_BYTES,
     DEFAULT_MEMORY_BYTES,
@@ -25,7 +25,7 @@ from .descs import (
     ShaderCacheSessionDesc,
 )
 from .disk_folder import cache_name, default_folder
-from .interface import ShaderCacheSession, check_key
+from .interface import StoreSession, check_key
 
 _NO_ADAPTER = CompilerIdentity("any", 0, 0, 0, "", 0, "", 1, "", 0, bytes(16), b"", "", (), 64)
 
@@ -107,7 +107,7 @@ _caches: dict[Path, DiskCache] = {}
 _caches_lock = threading.RLock()
 
 
-class DiskSession(ShaderCacheSession):
+class DiskSession(StoreSession):
     """A session on a cache in a file of its own. The cache is not trimmed: a full one refuses stores.
 
     What is kept in memory in front of the file is asked only while no other process has changed the file.
@@ -128,11 +128,7 @@ class DiskSession(ShaderCacheSession):
         session, in any process, has it open with another version; InvalidArgumentError for DRIVER_VERSIONED without an adapter;
         AccessDeniedError, DatabaseBusyError, DatabaseWriteError, NotCurrentlyAvailableError.
         """
-        self._references = 0
-        debug: DebugLayer = common.get("debug", process_debug_layer)
-        control = common.get("control")
-        if control is not None:
-            control.check_enabled(self.cache_kind)
+        debug = self._begin(**common)
         if not desc.flags & ShaderCacheFlags.DRIVER_VERSIONED:
             adapter = None
         elif adapter is None:
@@ -155,6 +151,7 @@ class DiskSession(ShaderCacheSession):
             else:
                 cache.database.raise_limit(desc.maximum_value_file_size_bytes or DEFAULT_FILE_BYTES)
             self._cache = cache
+            self._database = cache.database
             self.path = path
             try:
                 super().__init__(made_with or desc, **common)
@@ -164,16 +161,6 @@ class DiskSession(ShaderCacheSession):
                 raise
             _caches[path] = cache
             cache.sessions += 1
-
-    @property
-    def maximum_size_bytes(self) -> int:
-        """Limit of the bytes of all values."""
-        return self._cache.database.usage().maximum
-
-    @property
-    def used_bytes(self) -> int:
-        """Bytes of all values."""
-        return self._cache.database.usage().used
 
     def set_delete_on_destroy(self) -> None:
         """Delete the file when the last session on the cache goes, in this process and in others."""
@@ -195,6 +182,8 @@ class DiskSession(ShaderCacheSession):
             check_key(key)
             raise
 
+    _look_up = _find
+
     def _front_is_valid(self) -> bool:
         """Clears the front where another connection has changed the file since the last look."""
         cache = self._cache
@@ -204,20 +193,6 @@ class DiskSession(ShaderCacheSession):
         cache.front.clear()
         cache.front.change_number = number
         return False
-
-    def _find_many(self, key: bytes, types: Sequence[int]) -> Sequence[bytes | None]:
-        if len(types) > 1:
-            return self._cache.database.find_many(key, types)
-        try:
-            return [self._find(key, types[0])]
-        except NotFoundError:
-            return [None]
-
-    def _sizes(self, key: bytes) -> Mapping[int, int]:
-        return self._cache.database.sizes(key)
-
-    def _exists(self, key: bytes) -> bool:
-        return self._cache.database.exists(key)
 
     def _store(self, key: bytes, values: Mapping[int, bytes], overwrite: bool, keep: bool) -> None:
         with self._cache.lock:

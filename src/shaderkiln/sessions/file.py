@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from ..closing import on_error
 from ..databases.psdb_live import LivePsdb, journal_form
 from ..databases.psdb_reader import Psdb
 from ..databases.psdb_records import Expectation
@@ -15,9 +16,9 @@ from ..errors import CacheCorruptError, NotFoundError, ShaderkilnError
 from ..identity import IdentityMismatchError
 from ..keys import Group, ObjectKey
 from .control import CacheKindFlags
-from .debug_layer import DebugLayer, Severity, process_debug_layer
+from .debug_layer import DebugLayer, Severity
 from .descs import FileSessionDesc, RegisteredSessionDesc, SessionFileFlags
-from .interface import ShaderCacheSession, check_key
+from .interface import StoreSession, check_key
 
 
 class ComponentResolver(Protocol):
@@ -48,10 +49,9 @@ def open_for_reading(path: Path, expected: Expectation) -> Store:
     return database
 
 
-class _DatabaseSession(ShaderCacheSession):
+class _DatabaseSession(StoreSession):
     """What FILE and REGISTERED sessions share."""
 
-    _database: Store
     path: Path
 
     def find_value(self, key: bytes) -> bytes:
@@ -74,26 +74,11 @@ class _DatabaseSession(ShaderCacheSession):
 
     def _attach(self, database: Store) -> None:
         self._database = database
-        self._look_up: Any = database.find
+        self._look_up = database.find
 
     def _find(self, key: bytes, type: int) -> bytes:
         check_key(key)
         return self._database.find(key, type)
-
-    def _find_many(self, key: bytes, types: Sequence[int]) -> Sequence[bytes | None]:
-        if len(types) > 1:
-            return self._database.find_many(key, types)
-        try:
-            return (self._look_up(key, types[0]),)
-        except NotFoundError:
-            return (None,)
-
-    def _sizes(self, key: bytes) -> Mapping[int, int]:
-        sizes = self._database.sizes(key)
-        return {type: size for type, size in sizes.items() if type < 2}
-
-    def _exists(self, key: bytes) -> bool:
-        return self._database.exists(key)
 
     def _store(self, key: bytes, values: Mapping[int, bytes], overwrite: bool, keep: bool) -> None:
         assert isinstance(self._database, WritableStore)
@@ -122,53 +107,35 @@ class FileSession(_DatabaseSession):
         debug message for each field of an identity that differs; AccessDeniedError, DatabaseBusyError, DatabaseWriteError,
         InvalidArgumentError, NotCurrentlyAvailableError.
         """
-        self._references = 0
-        debug: DebugLayer = common.get("debug", process_debug_layer)
+        debug = self._begin(**common)
         flags = SessionFileFlags
         file = desc.files[0]
         self.path = Path(file.path).absolute()
         self.read_only = bool(desc.flags & flags.READ_ONLY)
         self.evicts = bool(desc.flags & flags.TRIM_WHEN_FULL)
-        control = common.get("control")
-        if control is not None:
-            control.check_enabled(self.cache_kind)
         with _Reported(debug):
             if self.read_only:
                 self._attach(open_for_reading(self.path, expected))
             else:
-                reset = bool(desc.flags & flags.ALLOW_CACHE_RESET)
                 self._attach(
                     LivePsdb.open(
                         self.path,
                         expected,
                         create=not desc.flags & flags.OPEN_EXISTING_ONLY,
-                        reset=reset,
+                        reset=bool(desc.flags & flags.ALLOW_CACHE_RESET),
                         maximum_size=file.maximum_size_bytes,
                         reserve=bool(desc.flags & flags.RESERVE_MAXIMUM_SIZE),
                         trim=self.evicts,
                     )
                 )
         self._expected = expected
-        try:
+        with on_error(self._database.close):
             status = self.path.stat()
             self._file = (status.st_dev, status.st_ino)
             super().__init__(desc, **common)
-        except BaseException:
-            self._database.close()
-            raise
         with _open_lock:
             count, delete = _open_files.get(self._file, (0, False))
             _open_files[self._file] = (count + 1, delete)
-
-    @property
-    def maximum_size_bytes(self) -> int:
-        """The effective limit of the bytes of all values; 0 for none."""
-        return self._database.usage().maximum
-
-    @property
-    def used_bytes(self) -> int:
-        """Bytes of all values."""
-        return self._database.usage().used
 
     def set_delete_on_destroy(self) -> None:
         if not self.read_only:
@@ -214,22 +181,15 @@ class RegisteredSession(_DatabaseSession):
         """Raises NotFoundError where nothing that fits is registered, CacheCorruptError for a registered file that is damaged or
         made for somebody else, AccessDeniedError, NotCurrentlyAvailableError.
         """
-        self._references = 0
-        debug: DebugLayer = common.get("debug", process_debug_layer)
-        control = common.get("control")
-        if control is not None:
-            control.check_enabled(self.cache_kind)
+        debug = self._begin(**common)
         path = None if resolver is None else resolver.resolve(desc.component_name)
         if path is None:
             raise NotFoundError(f"no PSDB that fits is registered for component {desc.component_name!r}")
         self.path = Path(path)
         with _Reported(debug):
             self._attach(open_for_reading(self.path, expected))
-        try:
+        with on_error(self._database.close):
             super().__init__(desc, **common)
-        except BaseException:
-            self._database.close()
-            raise
 
     def _close(self) -> None:
         self._database.close()

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from ..errors import (
     AccessDeniedError,
@@ -21,6 +21,9 @@ from ..keys import Group, ObjectKey, ValueType
 from .control import CacheKindFlags, ShaderCacheControl, process_control
 from .debug_layer import DebugLayer, Severity, process_debug_layer
 from .descs import SESSION_SUPPORT, SessionDesc1, ShaderCacheSessionDesc, ShaderCacheSupportFlags
+
+if TYPE_CHECKING:
+    from ..databases.store import Store
 
 MAXIMUM_KEY_SIZE = 1 << 16
 MAXIMUM_VALUE_SIZE = 1 << 29
@@ -128,6 +131,14 @@ class ShaderCacheSession(ABC):
         # Not before: an object that was refused has nothing to give back when it is dropped.
         self._references = 1
         self.set_enabled(control.enabled(self.cache_kind))
+
+    def _begin(
+        self, *, control: ShaderCacheControl = process_control, debug: DebugLayer = process_debug_layer, **_: object
+    ) -> DebugLayer:
+        """Before anything is opened: an error from here on leaves an object that can be dropped. Raises as ``check_enabled``."""
+        self._references = 0
+        control.check_enabled(self.cache_kind)
+        return debug
 
     # What a kind of session provides. Keys and types have been checked; nothing here is called on a closed session.
 
@@ -353,6 +364,38 @@ class ShaderCacheSession(ABC):
 def check_key(key: bytes) -> None:
     if not isinstance(key, bytes) or not 0 < len(key) <= MAXIMUM_KEY_SIZE:
         raise InvalidArgumentError(f"a key is a byte string of 1 to {MAXIMUM_KEY_SIZE} bytes")
+
+
+class StoreSession(ShaderCacheSession):
+    """A session on a store of ``databases``."""
+
+    _database: Store
+    _look_up: Any
+    """``_find`` for keys and types that have been checked."""
+
+    @property
+    def maximum_size_bytes(self) -> int:
+        """The effective limit of the bytes of all values; 0 for none."""
+        return self._database.usage().maximum
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of all values."""
+        return self._database.usage().used
+
+    def _find_many(self, key: bytes, types: Sequence[int]) -> Sequence[bytes | None]:
+        if len(types) > 1:
+            return self._database.find_many(key, types)
+        try:
+            return (self._look_up(key, types[0]),)
+        except NotFoundError:
+            return (None,)
+
+    def _sizes(self, key: bytes) -> Mapping[int, int]:
+        return {type: size for type, size in self._database.sizes(key).items() if type < 2}
+
+    def _exists(self, key: bytes) -> bool:
+        return self._database.exists(key)
 
 
 def _check_type(type: int) -> int:

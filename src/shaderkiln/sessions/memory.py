@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -33,7 +33,7 @@ class MemoryCache:
         self.sessions = 0
         self.used_bytes = 0
         self._kept: dict[bytes, set[int]] = {}
-        self._order: deque[bytes] = deque()
+        self._order: OrderedDict[bytes, None] = OrderedDict()
         """Keys that may be evicted, oldest first."""
         self._lock = threading.Lock()
 
@@ -78,16 +78,9 @@ class MemoryCache:
                 f"{added} bytes more do not fit: {self.used_bytes} of {self.maximum_bytes} bytes and "
                 f"{len(self.entries)} of {self.maximum_entries} entries are used"
             )
-        # They are the oldest ones, but for the key itself.
-        passed_over = False
-        for _ in range(len(victims)):
-            if self._order[0] == key:
-                self._order.popleft()
-                passed_over = True
-            victim = self._order.popleft()
+        for victim in victims:
+            del self._order[victim]
             self.used_bytes -= _size(self.entries.pop(victim))
-        if passed_over:
-            self._order.appendleft(key)
 
     def _note_kept(self, key: bytes, types: set[int], keep: bool, is_new: bool) -> None:
         before = self._kept.get(key, set())
@@ -95,11 +88,11 @@ class MemoryCache:
         if after:
             self._kept[key] = after
             if not before and not is_new:
-                self._order.remove(key)
+                del self._order[key]
         else:
             self._kept.pop(key, None)
             if before or is_new:
-                self._order.append(key)
+                self._order[key] = None
 
 
 _caches: dict[Hashable, MemoryCache] = {}
