@@ -19,12 +19,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
 from shaderkiln.drivers.caches import PipelineCaches
+from shaderkiln.drivers.frames import frame, receive_payload
 from shaderkiln.drivers.icd import Driver
 from shaderkiln.drivers.logical_device import LogicalDevice
 from shaderkiln.drivers.physical_device import PhysicalDevice
 from shaderkiln.drivers.pipelines import Pipelines
 from shaderkiln.drivers.protocol import (
-    MAXIMUM_FRAME,
     Answer,
     CacheRead,
     CacheRequest,
@@ -44,7 +44,6 @@ from shaderkiln.drivers.protocol import (
     Recreate,
     Request,
     decode_request,
-    frame,
 )
 from shaderkiln.errors import InvalidArgumentError, ShaderkilnError
 from shaderkiln.system.limits import end_with_parent, leave_no_core_dump, limit_memory
@@ -216,33 +215,10 @@ class Sender:
 def serve(connection: socket.socket, session: Handler, send: Callable[[Answer], None] | None = None) -> None:
     """Answer frames until the connection ends; ``send`` takes the answers instead of the connection."""
     send = send or Sender(connection)
-    while (payload := _receive_frame(connection)) is not None:
+    while (payload := receive_payload(connection)) is not None:
         answer = session.handle(decode_request(payload))
         if answer is not None:
             send(answer)
-
-
-def _receive_frame(connection: socket.socket) -> bytearray | None:
-    header = _receive(connection, 4)
-    if header is None:
-        return None
-    length = int.from_bytes(header, "little")
-    if length > MAXIMUM_FRAME:
-        raise InvalidArgumentError(f"a frame of {length} bytes")
-    return _receive(connection, length)
-
-
-def _receive(connection: socket.socket, length: int) -> bytearray | None:
-    """Exactly so many bytes, or None at the end of the connection."""
-    data = bytearray(length)
-    view = memoryview(data)
-    done = 0
-    while done < length:
-        count = connection.recv_into(view[done:])
-        if count == 0:
-            return None
-        done += count
-    return data
 
 
 def isolate(memory: int = 0) -> None:
