@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from shaderkiln.capabilities import Capabilities
-from shaderkiln.drivers.bindings import ffi
+from shaderkiln.drivers.bindings import ffi, new
 from shaderkiln.drivers.icd import Commands
 from shaderkiln.drivers.physical_device import (
     API_VERSION_1_2,
@@ -136,41 +136,30 @@ class LogicalDevice:
         control = None
         if binaries:
             # Compiled means compiled: nothing may come from a cache inside the driver, and none may grow there.
-            properties = ffi.new(
-                "VkPhysicalDevicePipelineBinaryPropertiesKHR *",
-                {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_BINARY_PROPERTIES_KHR},
-            )
-            outer = ffi.new(
-                "VkPhysicalDeviceProperties2 *",
-                {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, "pNext": properties},
-            )
+            structure_type = vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_BINARY_PROPERTIES_KHR
+            properties = new("VkPhysicalDevicePipelineBinaryPropertiesKHR", structure_type)
+            outer = new("VkPhysicalDeviceProperties2", vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, pNext=properties)
             physical.commands.vkGetPhysicalDeviceProperties2(physical.handle, outer)
             if properties.pipelineBinaryInternalCacheControl:
-                control = ffi.new(
-                    "VkDevicePipelineBinaryInternalCacheControlKHR *",
-                    {
-                        "sType": vk.VK_STRUCTURE_TYPE_DEVICE_PIPELINE_BINARY_INTERNAL_CACHE_CONTROL_KHR,
-                        "pNext": features,
-                        "disableInternalCache": 1,
-                    },
+                control = new(
+                    "VkDevicePipelineBinaryInternalCacheControlKHR",
+                    vk.VK_STRUCTURE_TYPE_DEVICE_PIPELINE_BINARY_INTERNAL_CACHE_CONTROL_KHR,
+                    pNext=features,
+                    disableInternalCache=1,
                 )
         names = [ffi.new("char[]", name.encode()) for name in sorted(extensions)]
         name_array = ffi.new("char *[]", names)
         priority = ffi.new("float[]", [1.0])
-        queue = ffi.new(
-            "VkDeviceQueueCreateInfo *",
-            {"sType": vk.VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, "queueCount": 1, "pQueuePriorities": priority},
-        )
-        create = ffi.new(
-            "VkDeviceCreateInfo *",
-            {
-                "sType": vk.VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                "pNext": features if control is None else control,
-                "queueCreateInfoCount": 1,
-                "pQueueCreateInfos": queue,
-                "enabledExtensionCount": len(names),
-                "ppEnabledExtensionNames": name_array,
-            },
+        structure_type = vk.VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO
+        queue = new("VkDeviceQueueCreateInfo", structure_type, queueCount=1, pQueuePriorities=priority)
+        create = new(
+            "VkDeviceCreateInfo",
+            vk.VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+            pNext=features if control is None else control,
+            queueCreateInfoCount=1,
+            pQueueCreateInfos=queue,
+            enabledExtensionCount=len(names),
+            ppEnabledExtensionNames=name_array,
         )
         created = ffi.new("VkDevice *")
         check(physical.commands.vkCreateDevice(physical.handle, create, ffi.NULL, created), "vkCreateDevice")
@@ -201,7 +190,7 @@ class LogicalDevice:
         """What the driver adds to every pipeline's key; empty without pipeline binaries."""
         if not self.binaries:
             return b""
-        key = ffi.new("VkPipelineBinaryKeyKHR *", {"sType": vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_KEY_KHR})
+        key = new("VkPipelineBinaryKeyKHR", vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_KEY_KHR)
         check(self.commands.vkGetPipelineKeyKHR(self.handle, ffi.NULL, key), "vkGetPipelineKeyKHR")
         return bytes(ffi.buffer(key.key, key.keySize))
 
