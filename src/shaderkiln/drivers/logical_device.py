@@ -52,7 +52,7 @@ _LEFT_OFF = frozenset(
     }
 )
 
-_EXCLUDED_BY_SHADING_RATE = ("shadingRateImage", "shadingRateCoarseSampleOrder", "fragmentDensityMap")
+_EXCLUDED_BY_SHADING_RATE = frozenset({"shadingRateImage", "shadingRateCoarseSampleOrder", "fragmentDensityMap"})
 _SHADING_RATE = ("pipelineFragmentShadingRate", "primitiveFragmentShadingRate", "attachmentFragmentShadingRate")
 _CORE_STRUCTURES = tuple(f"VkPhysicalDeviceVulkan1{minor}Features" for minor in (1, 2, 3, 4))
 
@@ -116,21 +116,17 @@ class LogicalDevice:
         features, chain = physical.features(use)
         structures = [(features.features, FEATURE_MEMBERS)]
         structures += [(memory, FEATURES[name][3]) for name, memory in chain.structures.items()]
-        present: dict[str, bool] = {}
-        for memory, members in structures:
-            for member in members:
-                if getattr(memory, member):
-                    present[member] = True
-                    if member in _LEFT_OFF or (member in FOLLOWING_THE_APPLICATION and member not in wanted):
-                        setattr(memory, member, 0)
-        if missing := sorted(wanted - set(present)):
+        present = [(memory, member) for memory, members in structures for member in members if getattr(memory, member)]
+        found = {member for _, member in present}
+        if missing := sorted(wanted - found):
             raise _NoSuchFeatureError(f"no {', '.join(missing)} on this device", code="VK_ERROR_FEATURE_NOT_PRESENT")
-        if any(present.get(member) for member in _SHADING_RATE):
-            for memory, members in structures:
-                for member in members:
-                    if member in _EXCLUDED_BY_SHADING_RATE:
-                        setattr(memory, member, 0)
-        self.features = frozenset(member for memory, members in structures for member in members if getattr(memory, member))
+        off = _LEFT_OFF | (FOLLOWING_THE_APPLICATION - wanted)
+        if not found.isdisjoint(_SHADING_RATE):
+            off |= _EXCLUDED_BY_SHADING_RATE
+        for memory, member in present:
+            if member in off:
+                setattr(memory, member, 0)
+        self.features = frozenset(found - off)
 
         binaries = "pipelineBinaries" in self.features
         control = None

@@ -195,34 +195,22 @@ def satisfied(depends: str, enabled: Collection[str], api_version: int) -> bool:
 
     ``enabled`` are the names of extensions. A feature (``Structure::member``) holds: it is enabled wherever the device has it.
     """
-    if not depends:
-        return True
-    tokens = re.findall(r"[\w:]+|[+,()]", depends)
-    position = 0
 
-    def expression() -> bool:
-        nonlocal position
-        value = term()
-        while position < len(tokens) and tokens[position] in "+,":
-            operator = tokens[position]
-            position += 1
-            other = term()
-            value = (value and other) if operator == "+" else (value or other)
-        return value
-
-    def term() -> bool:
-        nonlocal position
-        token = tokens[position]
-        position += 1
-        if token == "(":
-            value = expression()
-            position += 1
-            return value
-        if match := re.fullmatch(r"VK_VERSION_(\d+)_(\d+)", token):
+    def holds(name: str) -> bool:
+        if match := re.fullmatch(r"VK_VERSION_(\d+)_(\d+)", name):
             return api_version >= int(match[1]) << 22 | int(match[2]) << 12
-        return "::" in token or token in enabled
+        return "::" in name or name in enabled
 
-    return expression()
+    def value(flat: str) -> bool:
+        result = True
+        for operator, name in re.findall(r"([+,]?)([\w:]+)", flat):
+            result = (result or holds(name)) if operator == "," else (result and holds(name))
+        return result
+
+    inner = 1
+    while inner:  # a part in parentheses becomes a name that holds, or one that does not
+        depends, inner = re.subn(r"\(([^()]*)\)", lambda part: "::" if value(part[1]) else "_", depends)
+    return value(depends)
 
 
 FEATURE_MEMBERS: tuple[str, ...] = tuple(member for member, _ in ffi.typeof("VkPhysicalDeviceFeatures").fields)

@@ -6,6 +6,7 @@ each; ``Define`` and ``Forget`` have none. Only the answers to ``Create`` come a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from msgspec import Struct
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.descriptions.pipeline import PipelineCreateInfo
 from shaderkiln.drivers.frames import decode
+from shaderkiln.errors import ShaderkilnError
 from shaderkiln.vulkan_registry.structures import (
     DescriptorSetLayoutCreateInfo,
     PipelineLayoutCreateInfo,
@@ -267,3 +269,15 @@ def decode_request(payload: bytes | bytearray | memoryview) -> Request:
 def decode_answer(payload: bytes | bytearray | memoryview) -> Answer:
     """The answer in a frame's payload. Raises ``InvalidArgumentError`` for anything else."""
     return decode(Answer, payload)  # type: ignore[no-any-return]
+
+
+def guarded(request: int, work: Callable[[], Answer | None]) -> Answer | None:
+    """The answer that ``work`` gives, ``Failed`` for any error."""
+    try:
+        return work()
+    except ShaderkilnError as error:
+        return Failed(request, error.code, str(error))
+    except MemoryError:
+        return Failed(request, "VK_ERROR_OUT_OF_HOST_MEMORY", "the worker has no memory left")
+    except Exception as error:
+        return Failed(request, "E_FAIL", f"{type(error).__name__}: {error}")

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,7 +35,6 @@ from shaderkiln.drivers.protocol import (
     Define,
     DestroyCache,
     Done,
-    Failed,
     Forget,
     Inspect,
     MergeCaches,
@@ -44,8 +44,9 @@ from shaderkiln.drivers.protocol import (
     Recreate,
     Request,
     decode_request,
+    guarded,
 )
-from shaderkiln.errors import InvalidArgumentError, ShaderkilnError
+from shaderkiln.errors import InvalidArgumentError
 from shaderkiln.system.limits import end_with_parent, leave_no_core_dump, limit_memory
 
 if TYPE_CHECKING:
@@ -72,17 +73,7 @@ class Session:
 
     def handle(self, request: Request) -> Answer | None:
         """The answer, ``Failed`` for any error."""
-        return self._guarded(getattr(request, "request", 0), lambda: self._handle(request))
-
-    def _guarded(self, number: int, work: Callable[[], Answer | None]) -> Answer | None:
-        try:
-            return work()
-        except ShaderkilnError as error:
-            return Failed(request=number, code=error.code, message=str(error))
-        except MemoryError:
-            return Failed(request=number, code="VK_ERROR_OUT_OF_HOST_MEMORY", message="the worker has no memory left")
-        except Exception as error:
-            return Failed(request=number, code="E_FAIL", message=f"{type(error).__name__}: {error}")
+        return guarded(getattr(request, "request", 0), lambda: self._handle(request))
 
     def _handle(self, request: Request) -> Answer | None:
         if isinstance(request, Open):
@@ -112,12 +103,13 @@ class Session:
         match request:
             case Create():
                 cache = caches.handle(request.cache)
-                if self._threads is not None:
-                    with self._changed:
-                        self._in_flight[request.cache] += 1
-                    self._threads.submit(self._create, pipelines, request, cache)
-                    return None
-                return pipelines.create(request.request, request.pipeline, cache, request.compiling_forbidden)
+                create = partial(pipelines.create, request.request, request.pipeline, cache, request.compiling_forbidden)
+                if self._threads is None:
+                    return create()
+                with self._changed:
+                    self._in_flight[request.cache] += 1
+                self._threads.submit(self._in_thread, request, create)
+                return None
             case CreateCache():
                 caches.create(request.cache, request.data, request.flags)
             case DestroyCache():
@@ -130,18 +122,14 @@ class Session:
                 if request.whole:
                     data, complete = caches.read_whole(request.cache), True
                 elif request.size is None:
-                    return CacheRead(request=request.request, size=caches.size(request.cache), data=b"", complete=True)
+                    return CacheRead(request.request, caches.size(request.cache), b"", complete=True)
                 else:
                     data, complete = caches.read(request.cache, request.size)
-                return CacheRead(request=request.request, size=len(data), data=data, complete=complete)
+                return CacheRead(request.request, len(data), data, complete)
         return Done(request=request.request)
 
-    def _create(self, pipelines: Pipelines, request: Create, cache: int) -> None:
-        """In a thread of its own."""
-        answer = self._guarded(
-            request.request,
-            lambda: pipelines.create(request.request, request.pipeline, cache, request.compiling_forbidden),
-        )
+    def _in_thread(self, request: Create, create: Callable[[], Answer]) -> None:
+        answer = guarded(request.request, create)
         with self._changed:
             self._in_flight[request.cache] -= 1
             self._changed.notify_all()
