@@ -9,6 +9,7 @@ from typing import Any
 from shaderkiln.drivers.bindings import ffi, new
 from shaderkiln.drivers.logical_device import LogicalDevice
 from shaderkiln.drivers.physical_device import check
+from shaderkiln.drivers.protocol import CacheRead, ReadCache
 from shaderkiln.errors import InvalidArgumentError, NotFoundError
 from shaderkiln.vulkan_registry import constants as vk
 
@@ -93,14 +94,15 @@ class PipelineCaches:
         destroy_cache(self._device, self.handle(number))
         del self._caches[number]
 
-    def size(self, number: int) -> int:
-        return cache_size(self._device, self._existing(number))
-
-    def read(self, number: int, size: int) -> tuple[bytes, bool]:
-        return read_cache(self._device, self._existing(number), size)
-
-    def read_whole(self, number: int) -> bytes:
-        return read_whole_cache(self._device, self._existing(number))
+    def read(self, request: ReadCache) -> CacheRead:
+        cache = self._existing(request.cache)
+        if request.whole:
+            data, complete = read_whole_cache(self._device, cache), True
+        elif request.size is None:
+            return CacheRead(request.request, cache_size(self._device, cache), b"", complete=True)
+        else:
+            data, complete = read_cache(self._device, cache, request.size)
+        return CacheRead(request.request, len(data), data, complete)
 
     def merge(self, destination: int, sources: tuple[int, ...]) -> None:
         if not sources or destination in sources:

@@ -102,17 +102,13 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 """Other names of families: ``amd-gfx1100`` is ``amd-navi31``, ``nvidia-nvk-ga102`` is ``nvidia-nvk-172``."""
 
 
-def known_families() -> frozenset[str]:
-    """The families of the tables: names that may be compiled for somewhere, found without trying anything."""
-    return _KNOWN
-
-
-_KNOWN = frozenset(
+KNOWN_FAMILIES = frozenset(
     {gpu.family for gpu in (*AMD, *INTEL, *INTEL_OLD)}
     | {f"nvidia-nvk-{chipset}" for chipset in NVIDIA_CHIPS}
     | {f"qualcomm-a{gpu}" for gpu in QUALCOMM}
     | {"apple-g13g", "software-lavapipe"}
 )
+"""The families of the tables: names that may be compiled for somewhere, found without trying anything."""
 
 _OF_THE_USER = tuple(
     f"{name}_"

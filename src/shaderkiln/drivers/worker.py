@@ -27,7 +27,6 @@ from shaderkiln.drivers.physical_device import PhysicalDevice
 from shaderkiln.drivers.pipelines import Pipelines
 from shaderkiln.drivers.protocol import (
     Answer,
-    CacheRead,
     CacheRequest,
     Compile,
     Create,
@@ -119,13 +118,7 @@ class Session:
                 self._wait(request.destination)
                 caches.merge(request.destination, request.sources)
             case ReadCache():
-                if request.whole:
-                    data, complete = caches.read_whole(request.cache), True
-                elif request.size is None:
-                    return CacheRead(request.request, caches.size(request.cache), b"", complete=True)
-                else:
-                    data, complete = caches.read(request.cache, request.size)
-                return CacheRead(request.request, len(data), data, complete)
+                return caches.read(request)
         return Done(request=request.request)
 
     def _in_thread(self, request: Create, create: Callable[[], Answer]) -> None:

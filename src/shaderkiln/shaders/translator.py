@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 
 from shaderkiln.descriptions.direct3d12.binding_layout import BindingLayout
 from shaderkiln.drivers.client import WorkerProcess
@@ -187,7 +186,7 @@ class Translator:
     def __enter__(self) -> Translator:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _greeting(self) -> Hello:
