@@ -255,8 +255,7 @@ class Failed(Struct, frozen=True, tag=True):
     message: str
 
 
-CacheRequest: TypeAlias = CreateCache | DestroyCache | ReadCache | MergeCaches | Create
-NumberedRequest: TypeAlias = Compile | Recreate | Inspect | CacheRequest
+NumberedRequest: TypeAlias = Compile | Recreate | Inspect | CreateCache | DestroyCache | ReadCache | MergeCaches | Create
 Request: TypeAlias = Open | Define | Forget | NumberedRequest
 Answer: TypeAlias = Opened | Compiled | Recreated | Inspected | Done | CacheRead | Created | Failed
 

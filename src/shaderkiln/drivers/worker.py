@@ -27,7 +27,6 @@ from shaderkiln.drivers.physical_device import PhysicalDevice
 from shaderkiln.drivers.pipelines import Pipelines
 from shaderkiln.drivers.protocol import (
     Answer,
-    CacheRequest,
     Compile,
     Create,
     CreateCache,
@@ -96,10 +95,6 @@ class Session:
                 self._wait()
                 pipelines.forget()
                 return None
-        return self._handle_cache(request, pipelines, caches)
-
-    def _handle_cache(self, request: CacheRequest, pipelines: Pipelines, caches: PipelineCaches) -> Answer | None:
-        match request:
             case Create():
                 cache = caches.handle(request.cache)
                 create = partial(pipelines.create, request.request, request.pipeline, cache, request.compiling_forbidden)
