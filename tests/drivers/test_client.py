@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from shaderkiln.drivers.client import OUTPUT_KEPT, WorkerProcess, ask_once, worker_arguments
-from shaderkiln.drivers.protocol import MAXIMUM_FRAME, Failed, Forget, Open, decode_answer, decode_request, frame
+from shaderkiln.drivers.frames import MAXIMUM_FRAME, frame
+from shaderkiln.drivers.protocol import Failed, Forget, Open, decode_answer, decode_request
 from shaderkiln.errors import DriverError, InvalidArgumentError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shaderkiln.drivers.targets import known_families
+from shaderkiln.drivers.targets import KNOWN_FAMILIES
 from shaderkiln.formats.vendors import MESA_DRIVERS, NO_VULKAN_DRIVER, RADV, VENDORS, version_parts
 from shaderkiln.vulkan_registry.constants import NAMES
 
@@ -29,4 +29,4 @@ def test_drivers_of_mesa_are_those_that_the_registry_calls_so() -> None:
 
 def test_every_family_begins_with_the_name_of_a_vendor() -> None:
     names = {vendor.name for vendor in VENDORS.values()} | {"software"}
-    assert {family.split("-")[0] for family in known_families()} <= names
+    assert {family.split("-")[0] for family in KNOWN_FAMILIES} <= names

@@ -17,6 +17,7 @@ import pytest
 import shader_files
 
 from shaderkiln.descriptions.direct3d12.binding_layout import binding_layout
+from shaderkiln.drivers import frames
 from shaderkiln.errors import DamagedInputError, DriverError
 from shaderkiln.formats import dxbc
 from shaderkiln.formats.root_signature import (
@@ -360,11 +361,11 @@ def test_versions(name: str, version: tuple[int, ...]) -> None:
 
 def test_messages_survive(translator: Translator) -> None:
     request = TranslationRequest(b"x" * 1000, True, ShaderInterface(), TargetOptions(rasterizer_sample_count=4), 5)
-    payload = messages._encoder.encode(request)
-    assert messages.decode_request(payload) == request
+    payload = frames.frame(request)[4:]
+    assert frames.decode(TranslationRequest, payload) == request
     for cut in (b"", payload[:-1], b"\xc1", payload[:10]):
         with pytest.raises(translating.InvalidArgumentError):
-            messages.decode_request(cut)
+            frames.decode(TranslationRequest, cut)
 
 
 def test_root_constants_past_the_limit_are_a_uniform_buffer(translator: Translator) -> None:

@@ -70,6 +70,7 @@ def script(text: str, **options: object) -> WorkerPool:
         "f = s.makefile('rb')\n"
         "say = lambda data: s.sendall(len(data).to_bytes(4, 'little') + data)\n"
         "hear = lambda: f.read(int.from_bytes(f.read(4), 'little'))\n"
+        "from shaderkiln.drivers.frames import *\n"
         "from shaderkiln.drivers.protocol import *\n"
         "import toy_compiler\n"
         "def opened(): hear(); s.sendall(frame(Opened(toy_compiler.ToyPipelines('', ()).capabilities(), b'', 0.0)))\n"

@@ -8,7 +8,8 @@ import toy_compiler
 from job_support import write_capture
 
 from shaderkiln.descriptions.pipeline import PipelineDescription
-from shaderkiln.drivers.protocol import Compile, Compiled, Define, decode_request, frame
+from shaderkiln.drivers.frames import frame
+from shaderkiln.drivers.protocol import Compile, Compiled, Define, decode_request
 from shaderkiln.keys import ObjectKey
 from shaderkiln.sources.capture import Capture
 from shaderkiln.vulkan_registry import structures

@@ -109,10 +109,10 @@ def split_families(_context: click.Context, _parameter: click.Parameter, value: 
 
 def known_names(families: tuple[str, ...]) -> tuple[str, ...]:
     """The names under which families are known here, each once; a name that no table has stays as it is."""
-    from shaderkiln.drivers.targets import canonical_family, known_families
+    from shaderkiln.drivers.targets import KNOWN_FAMILIES, canonical_family
 
-    known = known_families()
-    return tuple(dict.fromkeys(name if (name := canonical_family(family)) in known else family for family in families))
+    names = ((family, canonical_family(family)) for family in families)
+    return tuple(dict.fromkeys(name if name in KNOWN_FAMILIES else family for family, name in names))
 
 
 def family_option(function: Any) -> Any:

@@ -215,12 +215,12 @@ def open_family(
 
 def _meant(family: str, compilers: Iterable[Compiler]) -> str:
     """What family a mistyped name may stand for; empty if it is a known one, or like none."""
-    from shaderkiln.drivers.targets import canonical_family, known_families
+    from shaderkiln.drivers.targets import KNOWN_FAMILIES, canonical_family
     from shaderkiln.suggestions import close_to
 
     name = canonical_family(family)
     known = {known for compiler in compilers for known in compiler.known_families()}
-    return "" if name in known_families() or name in known else close_to(name, sorted(known))
+    return "" if name in KNOWN_FAMILIES or name in known else close_to(name, sorted(known))
 
 
 def compiler_names() -> Iterator[str]:

@@ -16,11 +16,11 @@ from shaderkiln.descriptions.pipeline import Application, PipelineDescription
 from shaderkiln.drivers.packages import DriverPackage, DriverPackages
 from shaderkiln.drivers.probe import Probe, probe
 from shaderkiln.drivers.targets import (
+    KNOWN_FAMILIES,
     Target,
     candidate_targets,
     canonical_family,
     family_of_device,
-    known_families,
     process_environment,
 )
 from shaderkiln.formats.vendors import version_parts
@@ -98,7 +98,7 @@ class VulkanCompiler(Compiler):
 
     def known_families(self) -> Iterable[str]:
         families = {target.family for package in self.packages() for target in candidate_targets(package)} - {""}
-        return families or known_families()
+        return families or KNOWN_FAMILIES
 
     def _candidates(self, family: str | None) -> list[Target]:
         """The targets to try: all, those of the family, or, where none is called so, those whose names begin so."""

@@ -60,6 +60,11 @@ class Unmet(Struct, frozen=True):
         return f"{self.where}: {self.sentence}" if self.where and self.kind != "direct3d12" else self.sentence
 
 
+def keeps_from_driver(unmet: Iterable[Unmet], *, strict: bool = False) -> bool:
+    """Whether what a pipeline needs and the family lacks keeps it from the driver: doubts only where ``strict``."""
+    return any(strict or not need.is_doubt for need in unmet)
+
+
 def text_of(needs: Iterable[Unmet]) -> str:
     """Everything that is unmet in one line, each thing once."""
     return "; ".join(dict.fromkeys(need.text for need in needs))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from shaderkiln.drivers.bindings import ffi
+from shaderkiln.drivers.bindings import ffi, new
 from shaderkiln.drivers.logical_device import LogicalDevice
 from shaderkiln.drivers.physical_device import check
+from shaderkiln.drivers.protocol import CacheRead, ReadCache
 from shaderkiln.errors import InvalidArgumentError, NotFoundError
 from shaderkiln.vulkan_registry import constants as vk
 
@@ -14,15 +17,8 @@ from shaderkiln.vulkan_registry import constants as vk
 def create_cache(device: LogicalDevice, data: bytes, flags: int = 0) -> int:
     """vkCreatePipelineCache. Raises ``DriverError`` with the driver's answer."""
     memory = ffi.new("uint8_t[]", data) if data else ffi.NULL
-    create = ffi.new(
-        "VkPipelineCacheCreateInfo *",
-        {
-            "sType": vk.VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
-            "flags": flags,
-            "initialDataSize": len(data),
-            "pInitialData": memory,
-        },
-    )
+    structure_type = vk.VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO
+    create = new("VkPipelineCacheCreateInfo", structure_type, flags=flags, initialDataSize=len(data), pInitialData=memory)
     made = ffi.new("VkPipelineCache *")
     check(device.commands.vkCreatePipelineCache(device.handle, create, ffi.NULL, made), "vkCreatePipelineCache")
     return int(made[0])
@@ -32,6 +28,16 @@ def destroy_cache(device: LogicalDevice, cache: int) -> None:
     """vkDestroyPipelineCache; nothing for 0."""
     if cache:
         device.commands.vkDestroyPipelineCache(device.handle, cache, ffi.NULL)
+
+
+@contextmanager
+def temporary_cache(device: LogicalDevice, data: bytes | None) -> Iterator[int]:
+    """A cache with that data, destroyed at the end of the block; 0 for None."""
+    cache = 0 if data is None else create_cache(device, data)
+    try:
+        yield cache
+    finally:
+        destroy_cache(device, cache)
 
 
 def cache_size(device: LogicalDevice, cache: int) -> int:
@@ -88,14 +94,15 @@ class PipelineCaches:
         destroy_cache(self._device, self.handle(number))
         del self._caches[number]
 
-    def size(self, number: int) -> int:
-        return cache_size(self._device, self._existing(number))
-
-    def read(self, number: int, size: int) -> tuple[bytes, bool]:
-        return read_cache(self._device, self._existing(number), size)
-
-    def read_whole(self, number: int) -> bytes:
-        return read_whole_cache(self._device, self._existing(number))
+    def read(self, request: ReadCache) -> CacheRead:
+        cache = self._existing(request.cache)
+        if request.whole:
+            data, complete = read_whole_cache(self._device, cache), True
+        elif request.size is None:
+            return CacheRead(request.request, cache_size(self._device, cache), b"", complete=True)
+        else:
+            data, complete = read_cache(self._device, cache, request.size)
+        return CacheRead(request.request, len(data), data, complete)
 
     def merge(self, destination: int, sources: tuple[int, ...]) -> None:
         if not sources or destination in sources:

@@ -8,8 +8,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from select import POLLIN, POLLOUT, poll
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from shaderkiln.drivers.protocol import MAXIMUM_FRAME, Answer, Request, decode_answer, frame
+from msgspec import Struct
+
+from shaderkiln.drivers.frames import MAXIMUM_FRAME, decode, frame
+from shaderkiln.drivers.protocol import Answer, Request
 from shaderkiln.endings import signal_name
 from shaderkiln.errors import DriverError, InvalidArgumentError
 from shaderkiln.system.children import collect, kill_all, start
@@ -19,6 +23,8 @@ OUTPUT_KEPT = 4096
 """Bytes of the process's standard error, from its end, that are kept."""
 _RECEIVED_AT_ONCE = 1 << 18
 _POLITE_SECONDS = 2.0
+
+Received = TypeVar("Received")
 
 
 def worker_arguments(icd: str, *, memory: int = 0) -> tuple[str, ...]:
@@ -32,7 +38,7 @@ def worker_arguments(icd: str, *, memory: int = 0) -> tuple[str, ...]:
     return (*command, "--memory", str(memory)) if memory else command
 
 
-class WorkerProcess:
+class WorkerProcess(Generic[Received]):
     """A worker that was started with ``arguments``, in which ``{fd}`` is replaced by the number of its socket.
 
     ``environment`` is the whole environment of the process. The search path of Python modules is added to it, so that the
@@ -41,6 +47,13 @@ class WorkerProcess:
 
     Raises ``DriverError`` if the process cannot be started.
     """
+
+    name: ClassVar[str] = "a driver worker"
+    """What messages call it."""
+    answer_types: ClassVar[Any] = Answer
+    """The union of its answers' types."""
+    longest_answer: ClassVar[int] = MAXIMUM_FRAME
+    """Bytes; a longer one is refused."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         self.arguments = tuple(arguments)
@@ -51,7 +64,7 @@ class WorkerProcess:
             self._process, self._socket = start(arguments, environment, output_of_worker)
         except OSError as error:
             os.close(output)
-            raise DriverError(f"cannot start a driver worker: {error}", code="VK_ERROR_INITIALIZATION_FAILED") from error
+            raise DriverError(f"cannot start {self.name}: {error}", code="VK_ERROR_INITIALIZATION_FAILED") from error
         finally:
             os.close(output_of_worker)
         self._socket.setblocking(False)
@@ -86,7 +99,7 @@ class WorkerProcess:
         """Messages wait for room in the socket; call ``flush`` when it can be written."""
         return bool(self._to_send)
 
-    def send(self, message: Request) -> None:
+    def send(self, message: Struct) -> None:
         """Queue the message and send as much as there is room for. Messages to a worker that has ended are dropped."""
         self.send_frames(frame(message))
 
@@ -109,7 +122,7 @@ class WorkerProcess:
             # Its answers may still wait to be read, so this does not count as the end.
             self._to_send.clear()
 
-    def receive(self) -> list[Answer]:
+    def receive(self) -> list[Received]:
         """The answers that have arrived; sets ``ended`` at the end of the worker. Never waits.
 
         Raises ``DriverError`` for anything but answers.
@@ -128,41 +141,46 @@ class WorkerProcess:
                 break
         return self._answers()
 
-    def _answers(self) -> list[Answer]:
-        answers: list[Answer] = []
+    def _answers(self) -> list[Received]:
+        answers: list[Received] = []
         received, start = self._received, 0
         with memoryview(received) as view:
             while len(received) - start >= 4:
                 length = int.from_bytes(view[start : start + 4], "little")
-                if length > MAXIMUM_FRAME:
+                if length > self.longest_answer:
                     raise DriverError(f"the worker sent a frame of {length} bytes")
                 if len(received) - start - 4 < length:
                     break
                 try:
-                    answers.append(decode_answer(view[start + 4 : start + 4 + length]))
+                    answers.append(decode(self.answer_types, view[start + 4 : start + 4 + length]))
                 except InvalidArgumentError as error:
                     raise DriverError(f"the worker sent something else than an answer: {error}") from error
                 start += 4 + length
         del received[:start]
         return answers
 
-    def ask(self, message: Request, timeout: float = 120.0) -> Answer:
-        """Send one request and wait for its answer, ``Failed`` included. For simple callers, one request at a time.
+    def ask(self, message: Struct, timeout: float = 120.0) -> Received:
+        """Send one request and wait for its answer, ``Failed`` included. For simple callers, one request at a time. Raises as
+        ``next_answer``."""
+        self.send(message)
+        return self.next_answer(timeout)
+
+    def next_answer(self, timeout: float) -> Received:
+        """Wait for the one answer that is to come.
 
         Raises ``DriverError``: the worker ended (with its signal and last words), or gave no answer within ``timeout`` seconds.
         """
-        answers: list[Answer] = []
+        answers: list[Received] = []
 
         def arrived() -> bool:
             answers.extend(self.receive())
             return bool(answers)
 
-        self.send(message)
         self.wait_until(arrived, timeout)
         return answers[0]
 
     def wait_until(self, arrived: Callable[[], bool], timeout: float) -> None:
-        """Wait until ``arrived``, which calls ``receive``, is true. Raises as ``ask``."""
+        """Wait until ``arrived``, which calls ``receive``, is true. Raises as ``next_answer``."""
         deadline = time.monotonic() + timeout
         waiter = poll()
         while not arrived():
@@ -232,7 +250,7 @@ class WorkerProcess:
             return "running"
         return f"exit status {code}" if code >= 0 else signal_name(-code)
 
-    def __enter__(self) -> WorkerProcess:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -245,5 +263,5 @@ class WorkerProcess:
 
 def ask_once(arguments: Sequence[str], environment: Mapping[str, str], message: Request, seconds: float = 120.0) -> Answer:
     """The answer of a new worker to one request, ``Failed`` included. Raises ``DriverError`` as ``WorkerProcess.ask`` does."""
-    with WorkerProcess(arguments, environment) as worker:
+    with WorkerProcess[Answer](arguments, environment) as worker:
         return worker.ask(message, seconds)

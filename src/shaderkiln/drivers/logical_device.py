@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from shaderkiln.capabilities import Capabilities
-from shaderkiln.drivers.bindings import ffi
+from shaderkiln.drivers.bindings import ffi, new
 from shaderkiln.drivers.icd import Commands
 from shaderkiln.drivers.physical_device import (
     API_VERSION_1_2,
@@ -52,7 +52,7 @@ _LEFT_OFF = frozenset(
     }
 )
 
-_EXCLUDED_BY_SHADING_RATE = ("shadingRateImage", "shadingRateCoarseSampleOrder", "fragmentDensityMap")
+_EXCLUDED_BY_SHADING_RATE = frozenset({"shadingRateImage", "shadingRateCoarseSampleOrder", "fragmentDensityMap"})
 _SHADING_RATE = ("pipelineFragmentShadingRate", "primitiveFragmentShadingRate", "attachmentFragmentShadingRate")
 _CORE_STRUCTURES = tuple(f"VkPhysicalDeviceVulkan1{minor}Features" for minor in (1, 2, 3, 4))
 
@@ -116,61 +116,46 @@ class LogicalDevice:
         features, chain = physical.features(use)
         structures = [(features.features, FEATURE_MEMBERS)]
         structures += [(memory, FEATURES[name][3]) for name, memory in chain.structures.items()]
-        present: dict[str, bool] = {}
-        for memory, members in structures:
-            for member in members:
-                if getattr(memory, member):
-                    present[member] = True
-                    if member in _LEFT_OFF or (member in FOLLOWING_THE_APPLICATION and member not in wanted):
-                        setattr(memory, member, 0)
-        if missing := sorted(wanted - set(present)):
+        present = [(memory, member) for memory, members in structures for member in members if getattr(memory, member)]
+        found = {member for _, member in present}
+        if missing := sorted(wanted - found):
             raise _NoSuchFeatureError(f"no {', '.join(missing)} on this device", code="VK_ERROR_FEATURE_NOT_PRESENT")
-        if any(present.get(member) for member in _SHADING_RATE):
-            for memory, members in structures:
-                for member in members:
-                    if member in _EXCLUDED_BY_SHADING_RATE:
-                        setattr(memory, member, 0)
-        self.features = frozenset(member for memory, members in structures for member in members if getattr(memory, member))
+        off = _LEFT_OFF | (FOLLOWING_THE_APPLICATION - wanted)
+        if not found.isdisjoint(_SHADING_RATE):
+            off |= _EXCLUDED_BY_SHADING_RATE
+        for memory, member in present:
+            if member in off:
+                setattr(memory, member, 0)
+        self.features = frozenset(found - off)
 
         binaries = "pipelineBinaries" in self.features
         control = None
         if binaries:
             # Compiled means compiled: nothing may come from a cache inside the driver, and none may grow there.
-            properties = ffi.new(
-                "VkPhysicalDevicePipelineBinaryPropertiesKHR *",
-                {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_BINARY_PROPERTIES_KHR},
-            )
-            outer = ffi.new(
-                "VkPhysicalDeviceProperties2 *",
-                {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, "pNext": properties},
-            )
+            structure_type = vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_BINARY_PROPERTIES_KHR
+            properties = new("VkPhysicalDevicePipelineBinaryPropertiesKHR", structure_type)
+            outer = new("VkPhysicalDeviceProperties2", vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, pNext=properties)
             physical.commands.vkGetPhysicalDeviceProperties2(physical.handle, outer)
             if properties.pipelineBinaryInternalCacheControl:
-                control = ffi.new(
-                    "VkDevicePipelineBinaryInternalCacheControlKHR *",
-                    {
-                        "sType": vk.VK_STRUCTURE_TYPE_DEVICE_PIPELINE_BINARY_INTERNAL_CACHE_CONTROL_KHR,
-                        "pNext": features,
-                        "disableInternalCache": 1,
-                    },
+                control = new(
+                    "VkDevicePipelineBinaryInternalCacheControlKHR",
+                    vk.VK_STRUCTURE_TYPE_DEVICE_PIPELINE_BINARY_INTERNAL_CACHE_CONTROL_KHR,
+                    pNext=features,
+                    disableInternalCache=1,
                 )
         names = [ffi.new("char[]", name.encode()) for name in sorted(extensions)]
         name_array = ffi.new("char *[]", names)
         priority = ffi.new("float[]", [1.0])
-        queue = ffi.new(
-            "VkDeviceQueueCreateInfo *",
-            {"sType": vk.VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, "queueCount": 1, "pQueuePriorities": priority},
-        )
-        create = ffi.new(
-            "VkDeviceCreateInfo *",
-            {
-                "sType": vk.VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                "pNext": features if control is None else control,
-                "queueCreateInfoCount": 1,
-                "pQueueCreateInfos": queue,
-                "enabledExtensionCount": len(names),
-                "ppEnabledExtensionNames": name_array,
-            },
+        structure_type = vk.VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO
+        queue = new("VkDeviceQueueCreateInfo", structure_type, queueCount=1, pQueuePriorities=priority)
+        create = new(
+            "VkDeviceCreateInfo",
+            vk.VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+            pNext=features if control is None else control,
+            queueCreateInfoCount=1,
+            pQueueCreateInfos=queue,
+            enabledExtensionCount=len(names),
+            ppEnabledExtensionNames=name_array,
         )
         created = ffi.new("VkDevice *")
         check(physical.commands.vkCreateDevice(physical.handle, create, ffi.NULL, created), "vkCreateDevice")
@@ -201,7 +186,7 @@ class LogicalDevice:
         """What the driver adds to every pipeline's key; empty without pipeline binaries."""
         if not self.binaries:
             return b""
-        key = ffi.new("VkPipelineBinaryKeyKHR *", {"sType": vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_KEY_KHR})
+        key = new("VkPipelineBinaryKeyKHR", vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_KEY_KHR)
         check(self.commands.vkGetPipelineKeyKHR(self.handle, ffi.NULL, key), "vkGetPipelineKeyKHR")
         return bytes(ffi.buffer(key.key, key.keySize))
 

@@ -15,14 +15,7 @@ from shaderkiln.errors import InvalidArgumentError, NotFoundError
 from shaderkiln.vulkan_registry.handles import Handle
 from shaderkiln.vulkan_registry.structures import PipelineHandle, RenderPassCreateInfo2
 
-_NAMES = {
-    "SamplerHandle": "Sampler",
-    "SamplerYcbcrConversionHandle": "SamplerYcbcrConversion",
-    "DescriptorSetLayoutHandle": "DescriptorSetLayout",
-    "PipelineLayoutHandle": "PipelineLayout",
-    "ShaderModuleHandle": "ShaderModule",
-    "RenderPassHandle": "RenderPass",
-}
+_MADE_HERE = ("Sampler", "SamplerYcbcrConversion", "DescriptorSetLayout", "PipelineLayout", "ShaderModule", "RenderPass")
 
 PipelineMaker = Callable[[Struct, int], int]
 
@@ -53,8 +46,7 @@ class Objects:
         commands, device = self._device.commands, self._device.handle
         while self._made:
             (kind, _, _), value = self._made.popitem()
-            name = "Pipeline" if kind == PipelineHandle.__name__ else _NAMES[kind]
-            getattr(commands, f"vkDestroy{name}")(device, value, ffi.NULL)
+            getattr(commands, f"vkDestroy{kind.removesuffix('Handle')}")(device, value, ffi.NULL)
         self._descriptions.clear()
         self._ambiguous.clear()
 
@@ -92,8 +84,8 @@ class Objects:
         return value
 
     def _make(self, kind: str, description: Struct) -> int:
-        name = _NAMES.get(kind)
-        if name is None:
+        name = kind.removesuffix("Handle")
+        if name not in _MADE_HERE:
             raise InvalidArgumentError(f"objects of kind {kind} cannot be made")
         command = f"vkCreate{name}" + ("2" if type(description) is RenderPassCreateInfo2 else "")
         call = marshal.Call(self.resolve)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 from shaderkiln.capabilities import Capabilities
-from shaderkiln.drivers.bindings import ffi
+from shaderkiln.drivers.bindings import ffi, new, text
 from shaderkiln.drivers.icd import Commands, Driver
 from shaderkiln.errors import DriverError, NotFoundError
 from shaderkiln.vulkan_registry import constants as vk
@@ -38,18 +38,19 @@ def check(result: int, command: str) -> None:
 
 
 def enumerate_all(
-    command: str, c_type: str, ask: Callable[[Any, Any], int], read: Callable[[Any], T], structure_type: int = 0
+    commands: Commands, command: str, arguments: tuple[Any, ...], c_type: str, read: Callable[[Any], T], structure_type: int = 0
 ) -> list[T]:
     """The two-call pattern: ``read`` of every item of ``c_type``, which is gone afterwards; asked again if more have appeared."""
+    ask = getattr(commands, command)
     count = ffi.new("uint32_t *")
     while True:
-        check(ask(count, ffi.NULL), command)
+        check(ask(*arguments, count, ffi.NULL), command)
         length = count[0]
         items = ffi.new(f"{c_type}[]", length)
         if structure_type:
             for index in range(length):
                 items[index].sType = structure_type
-        result = ask(count, items)
+        result = ask(*arguments, count, items)
         if result != vk.VK_INCOMPLETE:
             check(result, command)
             return [read(items[index]) for index in range(min(count[0], length))]
@@ -62,13 +63,8 @@ class Chain:
         self.structures: dict[str, Any] = {}
         self.first: Any = ffi.NULL
 
-    def add(self, c_name: str, structure_type: int) -> Any:
-        memory = ffi.new(f"{c_name} *")
-        memory.sType = structure_type
-        memory.pNext = self.first
-        self.first = memory
-        self.structures[c_name] = memory
-        return memory
+    def add(self, c_name: str, structure_type: int) -> None:
+        self.first = self.structures[c_name] = new(c_name, structure_type, pNext=self.first)
 
 
 class PhysicalDevice:
@@ -90,8 +86,7 @@ class PhysicalDevice:
         instance_version = min(version[0], API_VERSION_1_4)
         name = ffi.new("char[]", b"shaderkiln")
         application = ffi.new("VkApplicationInfo *", {"pApplicationName": name, "apiVersion": instance_version})
-        create = ffi.new("VkInstanceCreateInfo *", {"sType": vk.VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO})
-        create.pApplicationInfo = application
+        create = new("VkInstanceCreateInfo", vk.VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, pApplicationInfo=application)
         created = ffi.new("VkInstance *")
         check(none.vkCreateInstance(create, ffi.NULL, created), "vkCreateInstance")
         self.instance = created[0]
@@ -104,10 +99,7 @@ class PhysicalDevice:
 
     def _choose(self, index: int, instance_version: int) -> None:
         devices = enumerate_all(
-            "vkEnumeratePhysicalDevices",
-            "VkPhysicalDevice",
-            lambda count, items: self.commands.vkEnumeratePhysicalDevices(self.instance, count, items),
-            lambda item: item,
+            self.commands, "vkEnumeratePhysicalDevices", (self.instance,), "VkPhysicalDevice", lambda item: item
         )
         if index >= len(devices):
             raise NotFoundError(f"the driver has {len(devices)} devices, there is none with index {index}")
@@ -118,12 +110,8 @@ class PhysicalDevice:
             raise DriverError("the device is older than Vulkan 1.1", code="VK_ERROR_INCOMPATIBLE_DRIVER")
         self.device_api_version = int(base.apiVersion)
         self.api_version = min(self.device_api_version, instance_version)
-        found = enumerate_all(
-            "vkEnumerateDeviceExtensionProperties",
-            "VkExtensionProperties",
-            lambda count, items: self.commands.vkEnumerateDeviceExtensionProperties(self.handle, ffi.NULL, count, items),
-            lambda item: _text(item.extensionName),
-        )
+        command, arguments = "vkEnumerateDeviceExtensionProperties", (self.handle, ffi.NULL)
+        found = enumerate_all(self.commands, command, arguments, "VkExtensionProperties", lambda item: text(item.extensionName))
         self.extensions = frozenset(found)
 
     def destroy(self) -> None:
@@ -139,8 +127,7 @@ class PhysicalDevice:
         for name, (structure_type, version, extensions, _) in FEATURES.items():
             if self.has(version, extensions) and use(name):
                 chain.add(name, structure_type)
-        features = ffi.new("VkPhysicalDeviceFeatures2 *", {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2})
-        features.pNext = chain.first
+        features = new("VkPhysicalDeviceFeatures2", vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, pNext=chain.first)
         self.commands.vkGetPhysicalDeviceFeatures2(self.handle, features)
         return features, chain
 
@@ -150,8 +137,7 @@ class PhysicalDevice:
         for name, (structure_type, version, extensions, _) in PROPERTIES.items():
             if self.has(version, extensions):
                 chain.add(name, structure_type)
-        outer = ffi.new("VkPhysicalDeviceProperties2 *", {"sType": vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2})
-        outer.pNext = chain.first
+        outer = new("VkPhysicalDeviceProperties2", vk.VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, pNext=chain.first)
         self.commands.vkGetPhysicalDeviceProperties2(self.handle, outer)
         base = outer.properties
         properties: dict[str, int | float] = {}
@@ -170,13 +156,9 @@ class PhysicalDevice:
             for member in PROPERTIES[c_name][3]:
                 properties[f"{c_name}.{member}"] = getattr(memory, member)
         features_2, feature_chain = self.features(lambda name: True)
-        features = {
-            f"VkPhysicalDeviceFeatures.{member}"
-            for member in FEATURE_MEMBERS
-            if getattr(features_2.features, member)
-        }  # fmt: skip
-        for c_name, memory in feature_chain.structures.items():
-            features.update(f"{c_name}.{member}" for member in FEATURES[c_name][3] if getattr(memory, member))
+        on = [("VkPhysicalDeviceFeatures", features_2.features, FEATURE_MEMBERS)]
+        on += [(c_name, memory, FEATURES[c_name][3]) for c_name, memory in feature_chain.structures.items()]
+        features = {f"{c_name}.{member}" for c_name, memory, members in on for member in members if getattr(memory, member)}
         driver = chain.structures.get("VkPhysicalDeviceVulkan12Properties") or chain.structures.get(
             "VkPhysicalDeviceDriverProperties"
         )
@@ -185,12 +167,12 @@ class PhysicalDevice:
             api_version=self.api_version,
             vendor_id=base.vendorID,
             device_id=base.deviceID,
-            device_name=_text(base.deviceName),
+            device_name=text(base.deviceName),
             device_type=base.deviceType,
             driver_version=base.driverVersion,
             driver_id=driver.driverID if driver is not None else 0,
-            driver_name=_text(driver.driverName) if driver is not None else "",
-            driver_info=_text(driver.driverInfo) if driver is not None else "",
+            driver_name=text(driver.driverName) if driver is not None else "",
+            driver_info=text(driver.driverInfo) if driver is not None else "",
             cache_uuid=bytes(base.pipelineCacheUUID),
             extensions=self.extensions,
             features=frozenset(features),
@@ -213,39 +195,22 @@ def satisfied(depends: str, enabled: Collection[str], api_version: int) -> bool:
 
     ``enabled`` are the names of extensions. A feature (``Structure::member``) holds: it is enabled wherever the device has it.
     """
-    if not depends:
-        return True
-    tokens = re.findall(r"[\w:]+|[+,()]", depends)
-    position = 0
 
-    def expression() -> bool:
-        nonlocal position
-        value = term()
-        while position < len(tokens) and tokens[position] in "+,":
-            operator = tokens[position]
-            position += 1
-            other = term()
-            value = (value and other) if operator == "+" else (value or other)
-        return value
-
-    def term() -> bool:
-        nonlocal position
-        token = tokens[position]
-        position += 1
-        if token == "(":
-            value = expression()
-            position += 1
-            return value
-        if match := re.fullmatch(r"VK_VERSION_(\d+)_(\d+)", token):
+    def holds(name: str) -> bool:
+        if match := re.fullmatch(r"VK_VERSION_(\d+)_(\d+)", name):
             return api_version >= int(match[1]) << 22 | int(match[2]) << 12
-        return "::" in token or token in enabled
+        return "::" in name or name in enabled
 
-    return expression()
+    def value(flat: str) -> bool:
+        result = True
+        for operator, name in re.findall(r"([+,]?)([\w:]+)", flat):
+            result = (result or holds(name)) if operator == "," else (result and holds(name))
+        return result
 
-
-def _text(characters: Any) -> str:
-    data: bytes = ffi.string(characters)
-    return data.decode("utf-8", "replace")
+    inner = 1
+    while inner:  # a part in parentheses becomes a name that holds, or one that does not
+        depends, inner = re.subn(r"\(([^()]*)\)", lambda part: "::" if value(part[1]) else "_", depends)
+    return value(depends)
 
 
 FEATURE_MEMBERS: tuple[str, ...] = tuple(member for member, _ in ffi.typeof("VkPhysicalDeviceFeatures").fields)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -13,8 +14,8 @@ from msgspec.structs import replace
 
 from shaderkiln.descriptions.pipeline import PipelineCreateInfo
 from shaderkiln.drivers import marshal
-from shaderkiln.drivers.bindings import ffi
-from shaderkiln.drivers.caches import create_cache, destroy_cache, read_whole_cache
+from shaderkiln.drivers.bindings import ffi, new, text
+from shaderkiln.drivers.caches import read_whole_cache, temporary_cache
 from shaderkiln.drivers.logical_device import LogicalDevice
 from shaderkiln.drivers.objects import Objects
 from shaderkiln.drivers.physical_device import BINARY_FORM, CACHE_FORM, NO_FORM, check, enumerate_all, result_name
@@ -109,10 +110,9 @@ class _Creation:
     result: int
     pipeline: int
     seconds: float
-    feedback_flags: int
-    feedback_nanoseconds: int
-    stages: tuple[tuple[int, int], ...] = ()
-    """Flags and nanoseconds of each stage, where they were asked for."""
+    feedback: Feedback | None
+    stages: tuple[Feedback | None, ...]
+    """Of each stage, where it was asked for."""
 
 
 class Pipelines:
@@ -135,7 +135,6 @@ class Pipelines:
 
     def compile(self, request: int, pipeline: PipelineCreateInfo, keep: bool = True, as_cache: bool = False) -> Compiled:
         """Compile, and give the object code as (key, data). A pipeline cache has no key of the driver's: b""."""
-        device, commands = self._device, self._device.commands
         capture = keep and self.object_code_form == BINARY_FORM and not as_cache
         cached = keep and (self.object_code_form == CACHE_FORM or as_cache)
         started = perf_counter()
@@ -143,75 +142,34 @@ class Pipelines:
         name = self._pipeline_key(info) if capture and _is_named_well(pipeline) else b""
         if name and (known := self._known.get(name)) is not None:
             return Compiled(request=request, values=known, seconds=perf_counter() - started, known=True)
-        cache = create_cache(self._device, b"") if cached else 0
-        try:
-            made = self._call(type(pipeline), info, call, cache)
-            self._check(pipeline, made)
-            try:
-                values: tuple[tuple[bytes, bytes], ...] = ()
-                if capture:
-                    values = self._captured(made.pipeline)
-                    if name:
-                        self._remember(name, values)
-                elif cached:
-                    values = ((b"", read_whole_cache(self._device, cache)),)
-            finally:
-                commands.vkDestroyPipeline(device.handle, made.pipeline, ffi.NULL)
-        finally:
-            destroy_cache(self._device, cache)
-        valid = made.feedback_flags & vk.VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT
-        hit = made.feedback_flags & vk.VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT
-        return Compiled(
-            request=request,
-            values=values,
-            seconds=made.seconds,
-            feedback_hit=bool(hit) if valid else None,
-            feedback_seconds=made.feedback_nanoseconds / 1e9 if valid else None,
-        )
+        values: tuple[tuple[bytes, bytes], ...] = ()
+        with (
+            temporary_cache(self._device, b"" if cached else None) as cache,
+            self._created(pipeline, self._call(type(pipeline), info, call, cache)) as made,
+        ):
+            if capture:
+                values = self._captured(made.pipeline)
+                if name:
+                    self._remember(name, values)
+            elif cached:
+                values = ((b"", read_whole_cache(self._device, cache)),)
+        hit, seconds = (made.feedback.cache_hit, made.feedback.seconds) if made.feedback else (None, None)
+        return Compiled(request=request, values=values, seconds=made.seconds, feedback_hit=hit, feedback_seconds=seconds)
 
     def recreate(self, request: int, pipeline: PipelineCreateInfo, values: tuple[tuple[bytes, bytes], ...]) -> Recreated:
         """Create from object code with compiling forbidden. Whose object code it is must have been checked before (identity,
         value keys, checksums): drivers take what they are given."""
-        device = self._device
-        if not device.creation_control:
+        if not self._device.creation_control:
             raise DriverError("the driver cannot forbid compiling", code="VK_ERROR_FEATURE_NOT_PRESENT")
-        cache = 0
-        binaries: list[int] = []
-        extra: list[Any] = []
-        try:
-            if self.object_code_form == BINARY_FORM:
-                if values:
-                    binaries = self._create_binaries(values)
-                    array = ffi.new("VkPipelineBinaryKHR[]", binaries)
-                    info = ffi.new(
-                        "VkPipelineBinaryInfoKHR *",
-                        {
-                            "sType": vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_INFO_KHR,
-                            "binaryCount": len(binaries),
-                            "pPipelineBinaries": array,
-                        },
-                    )
-                    extra = [info, array]
-                    pipeline = _without_modules(pipeline)
-            else:
-                if len(values) > 1:
-                    raise InvalidArgumentError("a pipeline cache is one value")
-                cache = create_cache(self._device, values[0][1] if values else b"")
-            made = self._create(pipeline, _COMPILE_FORBIDDEN, cache=cache, extra=extra)
-        finally:
-            for binary in binaries:
-                device.commands.vkDestroyPipelineBinaryKHR(device.handle, binary, ffi.NULL)
-            destroy_cache(self._device, cache)
-        if made.pipeline:
-            device.commands.vkDestroyPipeline(device.handle, made.pipeline, ffi.NULL)
-        if made.result < 0:
-            self._check(pipeline, made)
-        return Recreated(
-            request=request,
-            hit=made.result == vk.VK_SUCCESS,
-            result=result_name(made.result),
-            seconds=made.seconds,
-        )
+        if self.object_code_form == BINARY_FORM:
+            made = self._create_from(values, pipeline) if values else self._create(pipeline, _COMPILE_FORBIDDEN)
+        else:
+            if len(values) > 1:
+                raise InvalidArgumentError("a pipeline cache is one value")
+            with temporary_cache(self._device, values[0][1] if values else b"") as cache:
+                made = self._create(pipeline, _COMPILE_FORBIDDEN, cache=cache)
+        self._let_go(pipeline, made)
+        return Recreated(request, made.result == vk.VK_SUCCESS, result_name(made.result), made.seconds)
 
     def create(self, request: int, pipeline: PipelineCreateInfo, cache: int, compiling_forbidden: bool) -> Created:
         """Create through the driver's cache (0: none), with feedback of every stage."""
@@ -227,18 +185,8 @@ class Pipelines:
                 made = self._create_with_stages(pipeline, 0, cache)
         else:
             made = self._create_with_stages(pipeline, 0, cache)
-        if made.pipeline:
-            self._device.commands.vkDestroyPipeline(self._device.handle, made.pipeline, ffi.NULL)
-        if made.result < 0:
-            self._check(pipeline, made)
-        return Created(
-            request=request,
-            result=result_name(made.result),
-            seconds=made.seconds,
-            hit=hit,
-            feedback=_feedback(made.feedback_flags, made.feedback_nanoseconds),
-            stages=tuple(_feedback(flags, nanoseconds) for flags, nanoseconds in made.stages),
-        )
+        self._let_go(pipeline, made)
+        return Created(request, result_name(made.result), made.seconds, hit, made.feedback, made.stages)
 
     def _create_with_stages(self, pipeline: PipelineCreateInfo, more: int, cache: int) -> _Creation:
         info, call = self._prepare(pipeline, more)
@@ -247,15 +195,11 @@ class Pipelines:
 
     def inspect(self, request: int, pipeline: PipelineCreateInfo, representations: bool = True) -> Inspected:
         """Compile with statistics, and where asked internal representations, captured, and read them."""
-        device, commands = self._device, self._device.commands
-        if not device.executable_info:
+        if not self._device.executable_info:
             raise DriverError("the driver has no pipeline executable properties", code="VK_ERROR_FEATURE_NOT_PRESENT")
-        made = self._create(pipeline, _STATISTICS | (_REPRESENTATIONS if representations else 0))
-        self._check(pipeline, made)
-        try:
+        flags = _STATISTICS | (_REPRESENTATIONS if representations else 0)
+        with self._created(pipeline, self._create(pipeline, flags)) as made:
             return Inspected(request=request, executables=self._executables(made.pipeline, representations))
-        finally:
-            commands.vkDestroyPipeline(device.handle, made.pipeline, ffi.NULL)
 
     def forget(self) -> None:
         self.objects.forget()
@@ -264,8 +208,8 @@ class Pipelines:
 
     def _pipeline_key(self, info: Any) -> bytes:
         """The driver's name of the pipeline: two with one name have the same object code (VK_KHR_pipeline_binary)."""
-        create = ffi.new("VkPipelineCreateInfoKHR *", {"sType": vk.VK_STRUCTURE_TYPE_PIPELINE_CREATE_INFO_KHR, "pNext": info})
-        key = ffi.new("VkPipelineBinaryKeyKHR *", {"sType": vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_KEY_KHR})
+        create = new("VkPipelineCreateInfoKHR", vk.VK_STRUCTURE_TYPE_PIPELINE_CREATE_INFO_KHR, pNext=info)
+        key = new("VkPipelineBinaryKeyKHR", vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_KEY_KHR)
         result = self._device.commands.vkGetPipelineKeyKHR(self._device.handle, create, key)
         return bytes(ffi.buffer(key.key, key.keySize)) if result == vk.VK_SUCCESS else b""
 
@@ -287,13 +231,39 @@ class Pipelines:
         self._check(description, made)
         return made.pipeline
 
-    def _create(self, pipeline: PipelineCreateInfo, more: int, *, cache: int = 0, extra: list[Any] | None = None) -> _Creation:
-        """One creation call; ``extra[0]`` goes in pNext."""
+    @contextmanager
+    def _created(self, pipeline: PipelineCreateInfo, made: _Creation) -> Iterator[_Creation]:
+        """A pipeline that was created, destroyed at the end of the block. Raises where it was not."""
+        self._check(pipeline, made)
+        try:
+            yield made
+        finally:
+            self._destroy(made.pipeline)
+
+    def _let_go(self, pipeline: PipelineCreateInfo, made: _Creation) -> None:
+        """Destroys what was created, if anything was. Raises for an error of the driver."""
+        if made.pipeline:
+            self._destroy(made.pipeline)
+        if made.result < 0:
+            self._check(pipeline, made)
+
+    def _destroy(self, pipeline: int) -> None:
+        self._device.commands.vkDestroyPipeline(self._device.handle, pipeline, ffi.NULL)
+
+    def _create(self, pipeline: PipelineCreateInfo, more: int, *, cache: int = 0, extra: Any = None) -> _Creation:
+        """One creation call; ``extra`` goes in pNext."""
         info, call = self._prepare(pipeline, more)
-        if extra:
-            extra[0].pNext = info.pNext
-            info.pNext = extra[0]
+        if extra is not None:
+            extra.pNext = info.pNext
+            info.pNext = extra
         return self._call(type(pipeline), info, call, cache)
+
+    def _create_from(self, values: tuple[tuple[bytes, bytes], ...], pipeline: PipelineCreateInfo) -> _Creation:
+        with self._binaries_of(values) as binaries:
+            array = ffi.new("VkPipelineBinaryKHR[]", binaries)
+            structure_type = vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_INFO_KHR
+            extra = new("VkPipelineBinaryInfoKHR", structure_type, binaryCount=len(binaries), pPipelineBinaries=array)
+            return self._create(_without_modules(pipeline), _COMPILE_FORBIDDEN, extra=extra)
 
     def _prepare(self, pipeline: PipelineCreateInfo, more: int) -> tuple[Any, marshal.Call]:
         """The create info in C, with the description's flags, less ``_OF_ONE_CALL``, plus ``more``; and what keeps it alive."""
@@ -330,41 +300,33 @@ class Pipelines:
     def _call(self, kind: type[PipelineCreateInfo], info: Any, call: marshal.Call, cache: int, stages: int = 0) -> _Creation:
         """The creation call for a create info whose memory ``call`` keeps, with feedback of so many stages (0, or all)."""
         device = self._device
-        feedback = None
+        feedback = feedback_info = None
         of_stages = ffi.NULL
         if device.feedback:
             feedback = ffi.new("VkPipelineCreationFeedback *")
-            feedback_info = ffi.new("VkPipelineCreationFeedbackCreateInfo *")
-            feedback_info.sType = vk.VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO
-            feedback_info.pNext = info.pNext
-            feedback_info.pPipelineCreationFeedback = feedback
             if stages:
                 of_stages = ffi.new("VkPipelineCreationFeedback[]", stages)
-                feedback_info.pipelineStageCreationFeedbackCount = stages
-                feedback_info.pPipelineStageCreationFeedbacks = of_stages
-            info.pNext = feedback_info
+            feedback_info = info.pNext = new(
+                "VkPipelineCreationFeedbackCreateInfo",
+                vk.VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO,
+                pNext=info.pNext,
+                pPipelineCreationFeedback=feedback,
+                pipelineStageCreationFeedbackCount=stages,
+                pPipelineStageCreationFeedbacks=of_stages,
+            )
         made = ffi.new("VkPipeline *")
         create = getattr(device.commands, _COMMANDS[kind])
-        if kind is RayTracingPipelineCreateInfoKHR:
-            started = perf_counter()
-            result = create(device.handle, 0, cache, 1, info, ffi.NULL, made)
-        else:
-            started = perf_counter()
-            result = create(device.handle, cache, 1, info, ffi.NULL, made)
+        # Ray tracing pipelines may be made by a deferred operation, which is none here.
+        before = (device.handle, 0, cache) if kind is RayTracingPipelineCreateInfoKHR else (device.handle, cache)
+        started = perf_counter()
+        result = create(*before, 1, info, ffi.NULL, made)
         seconds = perf_counter() - started
-        del call
+        del call, feedback_info
         if result != vk.VK_SUCCESS and made[0]:
             # Some successes are not complete ones; only VK_SUCCESS counts here.
-            device.commands.vkDestroyPipeline(device.handle, made[0], ffi.NULL)
+            self._destroy(made[0])
             made[0] = 0
-        return _Creation(
-            result=result,
-            pipeline=made[0],
-            seconds=seconds,
-            feedback_flags=feedback.flags if feedback is not None else 0,
-            feedback_nanoseconds=feedback.duration if feedback is not None else 0,
-            stages=tuple((item.flags, item.duration) for item in of_stages) if of_stages else (),
-        )
+        return _Creation(result, made[0], seconds, _feedback(feedback), tuple(map(_feedback, of_stages)) if of_stages else ())
 
     def _resolver(self, pipeline: PipelineCreateInfo, more: int) -> Callable[[Handle], int]:
         """Libraries are made with the same capture flags as their user, bases so that one can derive from them."""
@@ -393,28 +355,19 @@ class Pipelines:
     # --------------------------------------------------------------------------------------------------------- object code
 
     def _captured(self, pipeline: int) -> tuple[tuple[bytes, bytes], ...]:
-        device, commands = self._device, self._device.commands
-        create = ffi.new(
-            "VkPipelineBinaryCreateInfoKHR *",
-            {"sType": vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_CREATE_INFO_KHR, "pipeline": pipeline},
-        )
-        binaries = self._binaries(create)
-        try:
-            release = ffi.new(
-                "VkReleaseCapturedPipelineDataInfoKHR *",
-                {"sType": vk.VK_STRUCTURE_TYPE_RELEASE_CAPTURED_PIPELINE_DATA_INFO_KHR, "pipeline": pipeline},
-            )
-            check(
-                commands.vkReleaseCapturedPipelineDataKHR(device.handle, release, ffi.NULL), "vkReleaseCapturedPipelineDataKHR"
-            )
+        device, command = self._device, "vkReleaseCapturedPipelineDataKHR"
+        with self._binaries(pipeline=pipeline) as binaries:
+            structure_type = vk.VK_STRUCTURE_TYPE_RELEASE_CAPTURED_PIPELINE_DATA_INFO_KHR
+            release = new("VkReleaseCapturedPipelineDataInfoKHR", structure_type, pipeline=pipeline)
+            check(getattr(device.commands, command)(device.handle, release, ffi.NULL), command)
             return tuple(self._binary_data(binary) for binary in binaries)
-        finally:
-            for binary in binaries:
-                commands.vkDestroyPipelineBinaryKHR(device.handle, binary, ffi.NULL)
 
-    def _binaries(self, create: Any) -> list[int]:
+    @contextmanager
+    def _binaries(self, **source: Any) -> Iterator[list[int]]:
+        """The binaries of a pipeline, or made from data, destroyed at the end of the block."""
         device, command = self._device, self._device.commands.vkCreatePipelineBinariesKHR
-        handles = ffi.new("VkPipelineBinaryHandlesInfoKHR *", {"sType": vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_HANDLES_INFO_KHR})
+        create = new("VkPipelineBinaryCreateInfoKHR", vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_CREATE_INFO_KHR, **source)
+        handles = new("VkPipelineBinaryHandlesInfoKHR", vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_HANDLES_INFO_KHR)
         if create.pKeysAndDataInfo:
             count = create.pKeysAndDataInfo.binaryCount
         else:
@@ -425,26 +378,25 @@ class Pipelines:
         handles.pPipelineBinaries = array
         result = command(device.handle, create, ffi.NULL, handles)
         made = [int(binary) for binary in array]
-        if result != vk.VK_SUCCESS:
+        try:
+            check(result, "vkCreatePipelineBinariesKHR")
+            yield made
+        finally:
             for binary in filter(None, made):
                 device.commands.vkDestroyPipelineBinaryKHR(device.handle, binary, ffi.NULL)
-            check(result, "vkCreatePipelineBinariesKHR")
-        return made
 
     def _binary_data(self, binary: int) -> tuple[bytes, bytes]:
         device, command = self._device, self._device.commands.vkGetPipelineBinaryDataKHR
-        info = ffi.new(
-            "VkPipelineBinaryDataInfoKHR *",
-            {"sType": vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_DATA_INFO_KHR, "pipelineBinary": binary},
-        )
-        key = ffi.new("VkPipelineBinaryKeyKHR *", {"sType": vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_KEY_KHR})
+        info = new("VkPipelineBinaryDataInfoKHR", vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_DATA_INFO_KHR, pipelineBinary=binary)
+        key = new("VkPipelineBinaryKeyKHR", vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_KEY_KHR)
         size = ffi.new("size_t *")
         check(command(device.handle, info, key, size, ffi.NULL), "vkGetPipelineBinaryDataKHR")
         data = bytearray(size[0])
         check(command(device.handle, info, key, size, ffi.from_buffer(data)), "vkGetPipelineBinaryDataKHR")
         return bytes(ffi.buffer(key.key, key.keySize)), bytes(data[: size[0]])
 
-    def _create_binaries(self, values: tuple[tuple[bytes, bytes], ...]) -> list[int]:
+    @contextmanager
+    def _binaries_of(self, values: tuple[tuple[bytes, bytes], ...]) -> Iterator[list[int]]:
         keys = ffi.new("VkPipelineBinaryKeyKHR[]", len(values))
         datas = ffi.new("VkPipelineBinaryDataKHR[]", len(values))
         keep: list[Any] = []
@@ -463,11 +415,8 @@ class Pipelines:
             "VkPipelineBinaryKeysAndDataKHR *",
             {"binaryCount": len(values), "pPipelineBinaryKeys": keys, "pPipelineBinaryData": datas},
         )
-        create = ffi.new(
-            "VkPipelineBinaryCreateInfoKHR *",
-            {"sType": vk.VK_STRUCTURE_TYPE_PIPELINE_BINARY_CREATE_INFO_KHR, "pKeysAndDataInfo": pairs},
-        )
-        return self._binaries(create)
+        with self._binaries(pKeysAndDataInfo=pairs) as binaries:
+            yield binaries
 
     def _cache_holds_anything(self) -> bool:
         """Whether a cache grows by a pipeline: some drivers have caches in name only."""
@@ -477,64 +426,44 @@ class Pipelines:
         self.objects.define("PipelineLayoutHandle", 1, PipelineLayoutCreateInfo())
         stage = PipelineShaderStageCreateInfo(stage=vk.VK_SHADER_STAGE_COMPUTE_BIT, module=module)
         pipeline = ComputePipelineCreateInfo(stage=stage, layout=layout)
-        cache = 0
         try:
-            cache = create_cache(self._device, b"")
-            empty = read_whole_cache(self._device, cache)
-            made = self._create(pipeline, 0, cache=cache)
-            self._check(pipeline, made)
-            self._device.commands.vkDestroyPipeline(self._device.handle, made.pipeline, ffi.NULL)
-            return len(read_whole_cache(self._device, cache)) > len(empty)
+            with temporary_cache(self._device, b"") as cache:
+                empty = read_whole_cache(self._device, cache)
+                with self._created(pipeline, self._create(pipeline, 0, cache=cache)):
+                    return len(read_whole_cache(self._device, cache)) > len(empty)
         except ShaderkilnError:
             return True
         finally:
-            destroy_cache(self._device, cache)
             self.objects.forget()
 
     # ---------------------------------------------------------------------------------------------------------- inspection
 
     def _executables(self, pipeline: int, representations: bool) -> tuple[Executable, ...]:
-        device, commands = self._device, self._device.commands
-        info = ffi.new("VkPipelineInfoKHR *", {"sType": vk.VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR, "pipeline": pipeline})
+        device = self._device
+        info = new("VkPipelineInfoKHR", vk.VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR, pipeline=pipeline)
         found = enumerate_all(
+            device.commands,
             "vkGetPipelineExecutablePropertiesKHR",
+            (device.handle, info),
             "VkPipelineExecutablePropertiesKHR",
-            lambda count, items: commands.vkGetPipelineExecutablePropertiesKHR(device.handle, info, count, items),
-            lambda item: (_text(item.name), _text(item.description), int(item.stages), int(item.subgroupSize)),
+            lambda item: (text(item.name), text(item.description), int(item.stages), int(item.subgroupSize)),
             vk.VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR,
         )
         executables = []
-        for index, (name, description, stages, subgroup_size) in enumerate(found):
-            which = ffi.new(
-                "VkPipelineExecutableInfoKHR *",
-                {
-                    "sType": vk.VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
-                    "pipeline": pipeline,
-                    "executableIndex": index,
-                },
+        for index, properties in enumerate(found):
+            structure_type = vk.VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR
+            which = new("VkPipelineExecutableInfoKHR", structure_type, pipeline=pipeline, executableIndex=index)
+            statistics = enumerate_all(
+                device.commands,
+                "vkGetPipelineExecutableStatisticsKHR",
+                (device.handle, which),
+                "VkPipelineExecutableStatisticKHR",
+                lambda item: Statistic(text(item.name), text(item.description), _statistic_value(item)),
+                vk.VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR,
             )
-            executables.append(
-                Executable(
-                    name=name,
-                    description=description,
-                    stages=stages,
-                    subgroup_size=subgroup_size,
-                    statistics=self._statistics(which),
-                    representations=self._representations(which) if representations else (),
-                )
-            )
+            inside = self._representations(which) if representations else ()
+            executables.append(Executable(*properties, tuple(statistics), inside))
         return tuple(executables)
-
-    def _statistics(self, which: Any) -> tuple[Statistic, ...]:
-        device, commands = self._device, self._device.commands
-        found = enumerate_all(
-            "vkGetPipelineExecutableStatisticsKHR",
-            "VkPipelineExecutableStatisticKHR",
-            lambda count, items: commands.vkGetPipelineExecutableStatisticsKHR(device.handle, which, count, items),
-            lambda item: Statistic(name=_text(item.name), description=_text(item.description), value=_statistic_value(item)),
-            vk.VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR,
-        )
-        return tuple(found)
 
     def _representations(self, which: Any) -> tuple[Representation, ...]:
         device, command = self._device, self._device.commands.vkGetPipelineExecutableInternalRepresentationsKHR
@@ -559,32 +488,23 @@ class Pipelines:
                 continue
             check(result, name)
             return tuple(
-                Representation(
-                    name=_text(item.name),
-                    description=_text(item.description),
-                    is_text=bool(item.isText),
-                    data=_representation_data(item),
-                )
+                Representation(text(item.name), text(item.description), bool(item.isText), _representation_data(item))
                 for item in items[0 : count[0]]
             )
 
 
-def _feedback(flags: int, nanoseconds: int) -> Feedback | None:
+def _feedback(given: Any) -> Feedback | None:
+    flags = given.flags if given is not None else 0
     if not flags & vk.VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT:
         return None
     return Feedback(
         cache_hit=bool(flags & vk.VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT),
         base_pipeline_acceleration=bool(flags & vk.VK_PIPELINE_CREATION_FEEDBACK_BASE_PIPELINE_ACCELERATION_BIT),
-        seconds=nanoseconds / 1e9,
+        seconds=given.duration / 1e9,
     )
 
 
 _MAXIMUM_KEY: int = dict(ffi.typeof("VkPipelineBinaryKeyKHR").fields)["key"].type.length
-
-
-def _text(characters: Any) -> str:
-    data: bytes = ffi.string(characters)
-    return data.decode("utf-8", "replace")
 
 
 def _representation_data(item: Any) -> bytes:

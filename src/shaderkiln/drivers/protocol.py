@@ -1,4 +1,4 @@
-"""Messages between a job and a driver worker, and their frames: u32 length, least significant byte first, then msgpack.
+"""Messages between a job and a driver worker.
 
 One worker serves one device of one driver build for one source of descriptions. Requests are answered in order, one answer
 each; ``Define`` and ``Forget`` have none. Only the answers to ``Create`` come as they are ready where ``Open.threads`` says so.
@@ -6,15 +6,15 @@ each; ``Define`` and ``Forget`` have none. Only the answers to ``Create`` come a
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
-import msgspec
 from msgspec import Struct
 
 from shaderkiln.capabilities import Capabilities
 from shaderkiln.descriptions.pipeline import PipelineCreateInfo
-from shaderkiln.errors import InvalidArgumentError
-from shaderkiln.vulkan_registry.handles import Handle
+from shaderkiln.drivers.frames import decode
+from shaderkiln.errors import ShaderkilnError
 from shaderkiln.vulkan_registry.structures import (
     DescriptorSetLayoutCreateInfo,
     PipelineLayoutCreateInfo,
@@ -35,9 +35,6 @@ AnyObject: TypeAlias = (
     | RenderPassCreateInfo2
     | PipelineCreateInfo
 )
-
-MAXIMUM_FRAME = 1 << 30
-"""Bytes; a longer frame is refused on either side."""
 
 
 class Open(Struct, frozen=True, tag=True):
@@ -258,56 +255,28 @@ class Failed(Struct, frozen=True, tag=True):
     message: str
 
 
-CacheRequest: TypeAlias = CreateCache | DestroyCache | ReadCache | MergeCaches | Create
-NumberedRequest: TypeAlias = Compile | Recreate | Inspect | CacheRequest
+NumberedRequest: TypeAlias = Compile | Recreate | Inspect | CreateCache | DestroyCache | ReadCache | MergeCaches | Create
 Request: TypeAlias = Open | Define | Forget | NumberedRequest
 Answer: TypeAlias = Opened | Compiled | Recreated | Inspected | Done | CacheRead | Created | Failed
 
 
-def _to_number(value: Any) -> int:
-    if isinstance(value, Handle):
-        return value.value
-    raise NotImplementedError(f"{type(value).__name__} is not part of any message")
-
-
-def _from_number(cls: type[Any], value: Any) -> Any:
-    if issubclass(cls, Handle):
-        return cls(value)
-    raise NotImplementedError(f"{cls.__name__} is not part of any message")
-
-
-_encoder = msgspec.msgpack.Encoder(enc_hook=_to_number)
-_decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {}
-
-
-def frame(message: Request | Answer) -> bytes:
-    """The message as one frame. Raises ``InvalidArgumentError`` if it is longer than ``MAXIMUM_FRAME`` or holds numbers of more
-    than 64 bits."""
-    try:
-        payload = _encoder.encode(message)
-    except OverflowError as error:
-        raise InvalidArgumentError(f"a number is too large for a message: {error}") from error
-    if len(payload) > MAXIMUM_FRAME:
-        raise InvalidArgumentError(f"a message of {len(payload)} bytes is too long for a frame")
-    return len(payload).to_bytes(4, "little") + payload
-
-
 def decode_request(payload: bytes | bytearray | memoryview) -> Request:
     """The request in a frame's payload. Raises ``InvalidArgumentError`` for anything else."""
-    return _decode("request", Request, payload)  # type: ignore[no-any-return]
+    return decode(Request, payload)  # type: ignore[no-any-return]
 
 
 def decode_answer(payload: bytes | bytearray | memoryview) -> Answer:
     """The answer in a frame's payload. Raises ``InvalidArgumentError`` for anything else."""
-    return _decode("answer", Answer, payload)  # type: ignore[no-any-return]
+    return decode(Answer, payload)  # type: ignore[no-any-return]
 
 
-def _decode(name: str, types: Any, payload: bytes | bytearray | memoryview) -> Any:
-    # A side needs one of the two; making a decoder reads the annotations of every structure.
-    decoder = _decoders.get(name)
-    if decoder is None:
-        decoder = _decoders[name] = msgspec.msgpack.Decoder(types, dec_hook=_from_number)
+def guarded(request: int, work: Callable[[], Answer | None]) -> Answer | None:
+    """The answer that ``work`` gives, ``Failed`` for any error."""
     try:
-        return decoder.decode(payload)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise InvalidArgumentError(f"not a message: {error}") from error
+        return work()
+    except ShaderkilnError as error:
+        return Failed(request, error.code, str(error))
+    except MemoryError:
+        return Failed(request, "VK_ERROR_OUT_OF_HOST_MEMORY", "the worker has no memory left")
+    except Exception as error:
+        return Failed(request, "E_FAIL", f"{type(error).__name__}: {error}")

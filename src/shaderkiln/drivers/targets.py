@@ -102,17 +102,13 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 """Other names of families: ``amd-gfx1100`` is ``amd-navi31``, ``nvidia-nvk-ga102`` is ``nvidia-nvk-172``."""
 
 
-def known_families() -> frozenset[str]:
-    """The families of the tables: names that may be compiled for somewhere, found without trying anything."""
-    return _KNOWN
-
-
-_KNOWN = frozenset(
+KNOWN_FAMILIES = frozenset(
     {gpu.family for gpu in (*AMD, *INTEL, *INTEL_OLD)}
     | {f"nvidia-nvk-{chipset}" for chipset in NVIDIA_CHIPS}
     | {f"qualcomm-a{gpu}" for gpu in QUALCOMM}
     | {"apple-g13g", "software-lavapipe"}
 )
+"""The families of the tables: names that may be compiled for somewhere, found without trying anything."""
 
 _OF_THE_USER = tuple(
     f"{name}_"
@@ -140,10 +136,10 @@ def candidate_targets(package: DriverPackage, family: str | None = None) -> tupl
         return tuple(Target("", package.name, icd, {}, "", DEVICE) for icd in dict.fromkeys(icds))
     targets: list[Target] = []
     for icd in package.icds:
-        candidates = _CANDIDATES.get(Path(icd).name)
-        if candidates:
-            wanted = (candidate for candidate in candidates(package, family) if family in (None, candidate[0]))
-            targets += [target for candidate in wanted if (target := _target(package, icd, candidate)) is not None]
+        name = Path(icd).name
+        candidates = _amd(package, family) if name == "libvulkan_radeon.so" else _CANDIDATES.get(name, ())
+        wanted = (candidate for candidate in candidates if family in (None, candidate[0]))
+        targets += [target for candidate in wanted if (target := _target(package, icd, candidate)) is not None]
     order = {family: number for number, family in enumerate(dict.fromkeys(target.family for target in targets))}
     return tuple(sorted(targets, key=lambda t: (t.vendor == "software", order[t.family], t.method != DRM_SHIM)))
 
@@ -238,7 +234,7 @@ def _notes(data: bytes, order: str) -> Iterator[tuple[bytes, int, bytes]]:
         yield data[name_start : name_start + name_size], kind, data[start : start + size]
 
 
-_Candidate = tuple[str, str, str, dict[str, str]]
+_Candidate = tuple[str, str, str, Mapping[str, str]]
 """Family, method, name of the shim (empty: none), environment."""
 
 
@@ -256,47 +252,29 @@ def _amd(package: DriverPackage, family: str | None) -> Iterator[_Candidate]:
                 yield gpu.family, NULL_WINSYS, "", {"RADV_FORCE_FAMILY": name}
 
 
-def _nvidia(package: DriverPackage, family: str | None) -> Iterator[_Candidate]:
-    # Mesa 25 wants to be told that the chips before Turing may be tried.
-    allow = {"NVK_I_WANT_A_BROKEN_VULKAN_DRIVER": "1"}
-    for chipset in NVIDIA_CHIPS:
-        yield f"nvidia-nvk-{chipset}", DRM_SHIM, "libnouveau_noop_drm_shim.so", {"NOUVEAU_CHIPSET": chipset, **allow}
+def _simulated(kernel_driver: str, rows: Mapping[str, Mapping[str, str]]) -> tuple[_Candidate, ...]:
+    """Families that one shim stands in for, each with its environment."""
+    return tuple((family, DRM_SHIM, f"lib{kernel_driver}_noop_drm_shim.so", variables) for family, variables in rows.items())
 
 
-def _qualcomm(package: DriverPackage, family: str | None) -> Iterator[_Candidate]:
-    for gpu in QUALCOMM:
-        yield f"qualcomm-a{gpu}", DRM_SHIM, "libfreedreno_noop_drm_shim.so", {"FD_GPU_ID": gpu}
+# Mesa 25 wants to be told that the chips before Turing may be tried.
+_ALLOW = {"NVK_I_WANT_A_BROKEN_VULKAN_DRIVER": "1"}
 
-
-def _apple(package: DriverPackage, family: str | None) -> Iterator[_Candidate]:
-    yield "apple-g13g", DRM_SHIM, "libasahi_noop_drm_shim.so", {}
-
-
-def _intel(package: DriverPackage, family: str | None) -> Iterator[_Candidate]:
-    for gpu in INTEL:
-        yield gpu.family, DRM_SHIM, "libintel_noop_drm_shim.so", {"INTEL_STUB_GPU_PLATFORM": gpu.names[0]}
-
-
-def _intel_old(package: DriverPackage, family: str | None) -> Iterator[_Candidate]:
-    for gpu in INTEL_OLD:
-        yield gpu.family, DRM_SHIM, "libintel_noop_drm_shim.so", {"INTEL_STUB_GPU_PLATFORM": gpu.names[0]}
-
-
-def _software(package: DriverPackage, family: str | None) -> Iterator[_Candidate]:
-    yield "software-lavapipe", SOFTWARE, "", {}
-
-
-_CANDIDATES = MappingProxyType(
+_CANDIDATES: Mapping[str, tuple[_Candidate, ...]] = MappingProxyType(
     {
-        "libvulkan_radeon.so": _amd,
-        "libvulkan_nouveau.so": _nvidia,
-        "libvulkan_freedreno.so": _qualcomm,
-        "libvulkan_asahi.so": _apple,
-        "libvulkan_intel.so": _intel,
-        "libvulkan_intel_hasvk.so": _intel_old,
-        "libvulkan_lvp.so": _software,
+        "libvulkan_nouveau.so": _simulated(
+            "nouveau", {f"nvidia-nvk-{chipset}": {"NOUVEAU_CHIPSET": chipset, **_ALLOW} for chipset in NVIDIA_CHIPS}
+        ),
+        "libvulkan_freedreno.so": _simulated("freedreno", {f"qualcomm-a{gpu}": {"FD_GPU_ID": gpu} for gpu in QUALCOMM}),
+        "libvulkan_asahi.so": _simulated("asahi", {"apple-g13g": {}}),
+        "libvulkan_intel.so": _simulated("intel", {gpu.family: {"INTEL_STUB_GPU_PLATFORM": gpu.names[0]} for gpu in INTEL}),
+        "libvulkan_intel_hasvk.so": _simulated(
+            "intel", {gpu.family: {"INTEL_STUB_GPU_PLATFORM": gpu.names[0]} for gpu in INTEL_OLD}
+        ),
+        "libvulkan_lvp.so": (("software-lavapipe", SOFTWARE, "", {}),),
     }
 )
+"""By the driver's file; RADV's families depend on its build (``_amd``)."""
 
 
 def _has_null_winsys(package: DriverPackage) -> bool:

@@ -15,26 +15,24 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
 from shaderkiln.drivers.caches import PipelineCaches
+from shaderkiln.drivers.frames import frame, receive_payload
 from shaderkiln.drivers.icd import Driver
 from shaderkiln.drivers.logical_device import LogicalDevice
 from shaderkiln.drivers.physical_device import PhysicalDevice
 from shaderkiln.drivers.pipelines import Pipelines
 from shaderkiln.drivers.protocol import (
-    MAXIMUM_FRAME,
     Answer,
-    CacheRead,
-    CacheRequest,
     Compile,
     Create,
     CreateCache,
     Define,
     DestroyCache,
     Done,
-    Failed,
     Forget,
     Inspect,
     MergeCaches,
@@ -44,9 +42,9 @@ from shaderkiln.drivers.protocol import (
     Recreate,
     Request,
     decode_request,
-    frame,
+    guarded,
 )
-from shaderkiln.errors import InvalidArgumentError, ShaderkilnError
+from shaderkiln.errors import InvalidArgumentError
 from shaderkiln.system.limits import end_with_parent, leave_no_core_dump, limit_memory
 
 if TYPE_CHECKING:
@@ -73,17 +71,7 @@ class Session:
 
     def handle(self, request: Request) -> Answer | None:
         """The answer, ``Failed`` for any error."""
-        return self._guarded(getattr(request, "request", 0), lambda: self._handle(request))
-
-    def _guarded(self, number: int, work: Callable[[], Answer | None]) -> Answer | None:
-        try:
-            return work()
-        except ShaderkilnError as error:
-            return Failed(request=number, code=error.code, message=str(error))
-        except MemoryError:
-            return Failed(request=number, code="VK_ERROR_OUT_OF_HOST_MEMORY", message="the worker has no memory left")
-        except Exception as error:
-            return Failed(request=number, code="E_FAIL", message=f"{type(error).__name__}: {error}")
+        return guarded(getattr(request, "request", 0), lambda: self._handle(request))
 
     def _handle(self, request: Request) -> Answer | None:
         if isinstance(request, Open):
@@ -107,18 +95,15 @@ class Session:
                 self._wait()
                 pipelines.forget()
                 return None
-        return self._handle_cache(request, pipelines, caches)
-
-    def _handle_cache(self, request: CacheRequest, pipelines: Pipelines, caches: PipelineCaches) -> Answer | None:
-        match request:
             case Create():
                 cache = caches.handle(request.cache)
-                if self._threads is not None:
-                    with self._changed:
-                        self._in_flight[request.cache] += 1
-                    self._threads.submit(self._create, pipelines, request, cache)
-                    return None
-                return pipelines.create(request.request, request.pipeline, cache, request.compiling_forbidden)
+                create = partial(pipelines.create, request.request, request.pipeline, cache, request.compiling_forbidden)
+                if self._threads is None:
+                    return create()
+                with self._changed:
+                    self._in_flight[request.cache] += 1
+                self._threads.submit(self._in_thread, request, create)
+                return None
             case CreateCache():
                 caches.create(request.cache, request.data, request.flags)
             case DestroyCache():
@@ -128,21 +113,11 @@ class Session:
                 self._wait(request.destination)
                 caches.merge(request.destination, request.sources)
             case ReadCache():
-                if request.whole:
-                    data, complete = caches.read_whole(request.cache), True
-                elif request.size is None:
-                    return CacheRead(request=request.request, size=caches.size(request.cache), data=b"", complete=True)
-                else:
-                    data, complete = caches.read(request.cache, request.size)
-                return CacheRead(request=request.request, size=len(data), data=data, complete=complete)
+                return caches.read(request)
         return Done(request=request.request)
 
-    def _create(self, pipelines: Pipelines, request: Create, cache: int) -> None:
-        """In a thread of its own."""
-        answer = self._guarded(
-            request.request,
-            lambda: pipelines.create(request.request, request.pipeline, cache, request.compiling_forbidden),
-        )
+    def _in_thread(self, request: Create, create: Callable[[], Answer]) -> None:
+        answer = guarded(request.request, create)
         with self._changed:
             self._in_flight[request.cache] -= 1
             self._changed.notify_all()
@@ -216,33 +191,10 @@ class Sender:
 def serve(connection: socket.socket, session: Handler, send: Callable[[Answer], None] | None = None) -> None:
     """Answer frames until the connection ends; ``send`` takes the answers instead of the connection."""
     send = send or Sender(connection)
-    while (payload := _receive_frame(connection)) is not None:
+    while (payload := receive_payload(connection)) is not None:
         answer = session.handle(decode_request(payload))
         if answer is not None:
             send(answer)
-
-
-def _receive_frame(connection: socket.socket) -> bytearray | None:
-    header = _receive(connection, 4)
-    if header is None:
-        return None
-    length = int.from_bytes(header, "little")
-    if length > MAXIMUM_FRAME:
-        raise InvalidArgumentError(f"a frame of {length} bytes")
-    return _receive(connection, length)
-
-
-def _receive(connection: socket.socket, length: int) -> bytearray | None:
-    """Exactly so many bytes, or None at the end of the connection."""
-    data = bytearray(length)
-    view = memoryview(data)
-    done = 0
-    while done < length:
-        count = connection.recv_into(view[done:])
-        if count == 0:
-            return None
-        done += count
-    return data
 
 
 def isolate(memory: int = 0) -> None:

@@ -19,7 +19,7 @@ from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.compilers.value_keys import PIPELINE_BINARY, object_code_values
 from shaderkiln.databases.psdb import DamagedValueError, Poison, PsdbBuilder
 from shaderkiln.descriptions.pipeline import PIPELINE_KINDS, PipelineKind, has_shaders
-from shaderkiln.descriptions.unmet import Unmet
+from shaderkiln.descriptions.unmet import Unmet, keeps_from_driver
 from shaderkiln.drivers.protocol import Compile, Compiled
 from shaderkiln.endings import signal_number
 from shaderkiln.errors import CacheCorruptError, InvalidArgumentError, ShaderkilnError
@@ -181,7 +181,7 @@ class _FirstCompile:
             # A plugin's check is somebody else's code: what it raises is this pipeline's failure.
             code = error.code if isinstance(error, ShaderkilnError) else "E_FAIL"
             return Verdict(name, kind, Outcome.FAILED, key.hex(), code, str(error) or type(error).__name__)
-        if unmet and (self._options.strict or not all(need.is_doubt for need in unmet)):
+        if keeps_from_driver(unmet, strict=self._options.strict):
             return unsupported(name, kind, key, unmet)
         self._in_hand[key] = version, unmet
         return Task(description, key, Compile(0, description.create_info), cost)

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.descriptions.pipeline import PipelineDescription
-from shaderkiln.descriptions.unmet import text_of
+from shaderkiln.descriptions.unmet import keeps_from_driver, text_of
 from shaderkiln.drivers.protocol import Executable, Failed, Inspect, Inspected
 from shaderkiln.errors import DriverError
 from shaderkiln.keys import ObjectKey
@@ -27,7 +27,7 @@ def inspect(compiler: FamilyCompiler, description: PipelineDescription, limits: 
     Raises DriverError if the family cannot take it, the driver refuses it, or it ends the driver's process.
     """
     unmet = compiler.check(description)
-    if not all(need.is_doubt for need in unmet):
+    if keeps_from_driver(unmet):
         raise DriverError(
             f"{compiler.identity.family} cannot take pipeline {description.name}: " + text_of(unmet),
             code="VK_ERROR_FEATURE_NOT_PRESENT",

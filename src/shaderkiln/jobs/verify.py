@@ -12,6 +12,7 @@ from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.compilers.value_keys import driver_values
 from shaderkiln.databases.psdb import Damage, DamagedValueError, Psdb
 from shaderkiln.descriptions.pipeline import PipelineDescription, PipelineKind
+from shaderkiln.descriptions.unmet import keeps_from_driver
 from shaderkiln.drivers.protocol import Compile, Compiled, Recreate, Recreated
 from shaderkiln.errors import ShaderkilnError
 from shaderkiln.identity import IdentityMismatchError, differences
@@ -114,7 +115,7 @@ class _Recreation:
 
     def _absent(self, description: PipelineDescription, key: ObjectKey) -> Verdict:
         unmet = self._compiler.check(description)
-        if unmet and (self._strict or not all(need.is_doubt for need in unmet)):
+        if keeps_from_driver(unmet, strict=self._strict):
             return unsupported(description.name, description.kind, key, unmet)
         if key in self._poison:
             return remembered(description.name, description.kind, self._poison[key])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from shaderkiln.descriptions.direct3d12.binding_layout import STAGE_OF_VISIBILITY, BindingKind, BindingLayout
 from shaderkiln.formats.dxbc import ShaderKind
-from shaderkiln.formats.root_signature import UNBOUNDED, ShaderVisibility
+from shaderkiln.formats.root_signature import UNBOUNDED
 from shaderkiln.shaders.messages import (
     CounterBinding,
     PushConstantBuffer,
@@ -17,16 +17,7 @@ from shaderkiln.shaders.messages import (
 
 _BUFFERS = (BindingKind.UNIFORM_BUFFER, BindingKind.UNIFORM_TEXEL_BUFFER, BindingKind.STORAGE_TEXEL_BUFFER)
 
-STAGES = {
-    ShaderKind.VERTEX: STAGE_OF_VISIBILITY[ShaderVisibility.VERTEX],
-    ShaderKind.HULL: STAGE_OF_VISIBILITY[ShaderVisibility.HULL],
-    ShaderKind.DOMAIN: STAGE_OF_VISIBILITY[ShaderVisibility.DOMAIN],
-    ShaderKind.GEOMETRY: STAGE_OF_VISIBILITY[ShaderVisibility.GEOMETRY],
-    ShaderKind.PIXEL: STAGE_OF_VISIBILITY[ShaderVisibility.PIXEL],
-    ShaderKind.COMPUTE: 0x20,
-    ShaderKind.AMPLIFICATION: STAGE_OF_VISIBILITY[ShaderVisibility.AMPLIFICATION],
-    ShaderKind.MESH: STAGE_OF_VISIBILITY[ShaderVisibility.MESH],
-}
+STAGES = {ShaderKind[visibility.name]: stage for visibility, stage in STAGE_OF_VISIBILITY.items()} | {ShaderKind.COMPUTE: 0x20}
 """VkShaderStageFlagBits of the kinds of shader that a pipeline has one of."""
 
 

@@ -1,20 +1,13 @@
-"""What the translator's process is asked and what it answers, and their frames: u32 length, little-endian, then msgpack.
+"""What the translator's process is asked and what it answers.
 
 The names are those of the public header ``vkd3d_shader.h``; numbers that stand for Direct3D's or vkd3d's enumerations say so.
 """
 
 from __future__ import annotations
 
-import socket
 from typing import TypeAlias
 
-import msgspec
 from msgspec import Struct
-
-from shaderkiln.errors import InvalidArgumentError
-
-MAXIMUM_FRAME = 128 << 20
-"""Bytes; a longer frame is refused on either side."""
 
 
 class ResourceBinding(Struct, frozen=True):
@@ -145,54 +138,3 @@ class Done(Struct, frozen=True, tag=True):
 
 
 Answer: TypeAlias = Hello | Done
-
-_encoder = msgspec.msgpack.Encoder()
-
-
-def send(connection: socket.socket, message: TranslationRequest | Answer) -> None:
-    """Send one frame. Raises InvalidArgumentError where it is too long or a number has more than 64 bits."""
-    try:
-        payload = _encoder.encode(message)
-    except OverflowError as error:
-        raise InvalidArgumentError(f"a number is too large for a message: {error}") from error
-    if len(payload) > MAXIMUM_FRAME:
-        raise InvalidArgumentError(f"a message of {len(payload)} bytes is too long for a frame")
-    connection.sendall(len(payload).to_bytes(4, "little") + payload)
-
-
-def receive_payload(connection: socket.socket) -> bytes | None:
-    """The payload of the next frame; None at the end of the connection. Raises InvalidArgumentError for one that is too long."""
-    header = _receive(connection, 4)
-    if header is None:
-        return None
-    length = int.from_bytes(header, "little")
-    if length > MAXIMUM_FRAME:
-        raise InvalidArgumentError(f"a frame of {length} bytes")
-    return _receive(connection, length)
-
-
-def decode_request(payload: bytes) -> TranslationRequest:
-    """Raises InvalidArgumentError for anything but a request."""
-    try:
-        return msgspec.msgpack.decode(payload, type=TranslationRequest)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise InvalidArgumentError(f"not a request: {error}") from error
-
-
-def decode_answer(payload: bytes) -> Answer:
-    """Raises InvalidArgumentError for anything but an answer."""
-    try:
-        return msgspec.msgpack.decode(payload, type=Hello | Done)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise InvalidArgumentError(f"not an answer: {error}") from error
-
-
-def _receive(connection: socket.socket, length: int) -> bytes | None:
-    data = bytearray()
-    while len(data) < length:
-        # A hostile length must not reserve memory before the bytes are there.
-        received = connection.recv(min(length - len(data), 1 << 18))
-        if not received:
-            return None
-        data += received
-    return bytes(data)

@@ -247,14 +247,9 @@ def _reads_dxil(version: str) -> bool:
 
 def _slim(root: Path) -> None:
     """Leaves out character set converters and programs, which the process never uses."""
-    for folder in (
-        *root.glob("usr/lib/*/gconv"),
-        *root.glob("usr/lib/*/audit"),
-        root / "usr/bin",
-        root / "usr/sbin",
-        root / "etc",
-    ):
-        shutil.rmtree(folder, ignore_errors=True)
+    for pattern in ("usr/lib/*/gconv", "usr/lib/*/audit", "usr/bin", "usr/sbin", "etc"):
+        for folder in root.glob(pattern):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _described(root: Path, suite: str, architecture: str, debs: tuple[Deb, ...], own_c_library: bool, notice: str) -> Manifest:

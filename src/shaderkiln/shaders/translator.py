@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 
 from shaderkiln.descriptions.direct3d12.binding_layout import BindingLayout
-from shaderkiln.endings import signal_name
+from shaderkiln.drivers.client import WorkerProcess
 from shaderkiln.errors import DriverError, InvalidArgumentError, ShaderkilnError
 from shaderkiln.formats import dxbc
 from shaderkiln.formats.spirv import ModuleInfo, inspect_module
 from shaderkiln.shaders.cleanup import without_duplicates
 from shaderkiln.shaders.interface import STAGES, shader_interface
 from shaderkiln.shaders.messages import (
-    MAXIMUM_FRAME,
+    Answer,
     Done,
     Hello,
     ShaderInterface,
     StreamOutputElement,
     TargetOptions,
     TranslationRequest,
-    decode_answer,
-    receive_payload,
-    send,
 )
 from shaderkiln.shaders.package import TranslatorPackage, TranslatorPackages
-from shaderkiln.system.children import start
 from shaderkiln.system.limits import TIME_SIGNAL
 
 SECONDS = 30
@@ -43,7 +34,7 @@ MEMORY = 2 << 30
 """Limit of the process's private data, in bytes."""
 
 _START_SECONDS = 60.0
-_OUTPUT_KEPT = 2048
+_LONGEST_SHADER = 64 << 20
 _SOURCE_DXBC, _SOURCE_DXIL = 1, 4
 _ARRAYS_FROM = (1, 3)
 
@@ -156,7 +147,7 @@ class Translator:
 
         Raises DriverError where the process cannot be started.
         """
-        if len(request.code) > MAXIMUM_FRAME // 2:
+        if len(request.code) > _LONGEST_SHADER:
             raise InvalidArgumentError(f"a shader of {len(request.code)} bytes is too long")
         with self._lock:
             hello = self._started()
@@ -176,7 +167,7 @@ class Translator:
         assert process is not None
         was_new = process.asked == 0
         try:
-            return process.ask(request, request.seconds + 2.0)
+            return process.translate(request, request.seconds + 2.0)
         except _ProcessEnded as ended:
             self._process = None
             if was_new or not ended.crashed:
@@ -195,7 +186,7 @@ class Translator:
     def __enter__(self) -> Translator:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _greeting(self) -> Hello:
@@ -288,102 +279,49 @@ class _ProcessEnded(Exception):
         self.crashed = crashed
 
 
-class _Process:
-    """The process and its socket, one request at a time."""
+class _Process(WorkerProcess[Answer]):
+    """The process, asked for one translation at a time."""
+
+    name = "the shader translator"
+    answer_types = Answer
+    longest_answer = 2 * _LONGEST_SHADER
 
     def __init__(self, arguments: Sequence[str]) -> None:
         """Starts it and waits for its greeting. Raises DriverError."""
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115
+        super().__init__(arguments, _environment())
+        self.asked = 0
         try:
-            self._process, self._socket = start(arguments, _environment(), self._output)
-        except OSError as error:
-            self._output.close()
-            raise DriverError(f"cannot start the shader translator: {error}") from error
-        try:
-            hello = self._receive(_START_SECONDS)
+            hello = self.next_answer(_START_SECONDS)
         except _ProcessEnded as ended:
             raise DriverError(f"the shader translator does not start: it {ended.how}: {ended.output}") from ended
         if not isinstance(hello, Hello):
-            self._end()
+            self.close(kill=True)
             raise DriverError("the shader translator does not start: it does not say what it is")
         self.hello = hello
-        self.asked = 0
 
-    def ask(self, request: TranslationRequest, seconds: float) -> Done:
+    def translate(self, request: TranslationRequest, seconds: float) -> Done:
         self.asked += 1
-        try:
-            self._socket.settimeout(seconds)
-            send(self._socket, request)
-        except OSError:
-            raise self._ended() from None
-        answer = self._receive(seconds)
+        answer = self.ask(request, seconds)
         if not isinstance(answer, Done):
-            self._end()
+            self.close(kill=True)
             raise _ProcessEnded("answers something else than a translation", "")
         return answer
 
-    def _receive(self, seconds: float) -> Hello | Done:
-        self._socket.settimeout(seconds)
+    def next_answer(self, timeout: float) -> Answer:
+        """Raises _ProcessEnded; the process has ended then."""
         try:
-            payload = receive_payload(self._socket)
-            if payload is not None:
-                return decode_answer(payload)
-        except TimeoutError:
-            self._end()
-            raise _ProcessEnded(f"gives no answer in {seconds:.0f} seconds", self._last_words()) from None
-        except OSError:
-            pass
-        except InvalidArgumentError as error:
-            self._end()
-            raise _ProcessEnded(f"writes something else than an answer ({error})", self._last_words()) from error
-        raise self._ended()
-
-    def _ended(self) -> _ProcessEnded:
-        try:
-            code = self._process.wait(2.0)
-        except subprocess.TimeoutExpired:
-            code = self._end()
-        words = self._last_words()
-        self._close_files()
-        if code == -TIME_SIGNAL:
-            return _ProcessEnded("takes too much time", words)
-        if code < 0:
-            return _ProcessEnded(f"crashes ({signal_name(-code)})", words, crashed=True)
-        return _ProcessEnded(f"ends (exit status {code})", words)
-
-    def _end(self) -> int:
-        self._process.kill()
-        return self._process.wait()
-
-    def _last_words(self) -> str:
-        try:
-            size = self._output.seek(0, os.SEEK_END)
-            self._output.seek(max(0, size - _OUTPUT_KEPT))
-            return self._output.read().decode("utf-8", "replace").strip()
-        except (OSError, ValueError):
-            return ""
-
-    def _close_files(self) -> None:
-        with contextlib.suppress(OSError):
-            self._socket.close()
-        with contextlib.suppress(OSError):
-            self._output.close()
-
-    def close(self) -> None:
-        """End it, politely first."""
-        self._close_files()
-        deadline = time.monotonic() + 2.0
-        while self._process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.002)
-        if self._process.poll() is None:
-            self._end()
-
-    def __del__(self) -> None:
-        process = getattr(self, "_process", None)
-        if process is not None and process.returncode is None:
-            self._close_files()
-            process.kill()
-            process.wait()
+            return super().next_answer(timeout)
+        except DriverError as error:
+            code = self.returncode
+            self.close(kill=True)
+            if code is None:
+                late = error.code == "VK_TIMEOUT"
+                how = f"gives no answer in {timeout:.0f} seconds" if late else f"writes something else than an answer ({error})"
+            elif code == -TIME_SIGNAL:
+                how = "takes too much time"
+            else:
+                how = f"crashes ({self.how_it_ended})" if code < 0 else f"ends ({self.how_it_ended})"
+            raise _ProcessEnded(how, self.output, (code or 0) < 0 and code != -TIME_SIGNAL) from error
 
 
 def _environment() -> dict[str, str]:

@@ -184,25 +184,21 @@ class Vkd3dShader:
         interface = _kept(keep, ffi.new("struct vkd3d_shader_interface_info *"))
         interface.type = _STRUCTURE_INTERFACE
         # What another stage sees was left out by the caller, so everything is visible (0) here.
-        rows: list[Any] = [
+        bindings: list[Any] = [
             (b.type, b.space, b.register, 0, _FLAG_BUFFER if b.is_buffer else _FLAG_IMAGE, (b.set, b.binding, b.count))
             for b in given.bindings
         ]
-        interface.bindings = _kept(keep, ffi.new("struct vkd3d_shader_resource_binding[]", rows))
-        interface.binding_count = len(rows)
-        rows = [(p.space, p.register, 0, p.offset, p.size) for p in given.push_constants]
-        interface.push_constant_buffers = _kept(keep, ffi.new("struct vkd3d_shader_push_constant_buffer[]", rows))
-        interface.push_constant_buffer_count = len(rows)
-        rows = [
+        constants = [(p.space, p.register, 0, p.offset, p.size) for p in given.push_constants]
+        samplers = [
             (c.resource_space, c.resource_register, c.sampler_space, c.sampler_register, 0,
              _FLAG_BUFFER if c.is_buffer else _FLAG_IMAGE, (c.set, c.binding, 1))
             for c in given.combined_samplers
         ]  # fmt: skip
-        interface.combined_samplers = _kept(keep, ffi.new("struct vkd3d_shader_combined_resource_sampler[]", rows))
-        interface.combined_sampler_count = len(rows)
-        rows = [(c.space, c.register, 0, (c.set, c.binding, c.count), 0) for c in given.counters]
-        interface.uav_counters = _kept(keep, ffi.new("struct vkd3d_shader_uav_counter_binding[]", rows))
-        interface.uav_counter_count = len(rows)
+        counters = [(c.space, c.register, 0, (c.set, c.binding, c.count), 0) for c in given.counters]
+        interface.bindings, interface.binding_count = _array(keep, "resource_binding", bindings)
+        interface.push_constant_buffers, interface.push_constant_buffer_count = _array(keep, "push_constant_buffer", constants)
+        interface.combined_samplers, interface.combined_sampler_count = _array(keep, "combined_resource_sampler", samplers)
+        interface.uav_counters, interface.uav_counter_count = _array(keep, "uav_counter_binding", counters)
         return interface
 
     def _feedback(self, request: TranslationRequest, keep: list[Any]) -> Any:
@@ -213,8 +209,7 @@ class Vkd3dShader:
         for e in given.stream_output:
             name = _kept(keep, ffi.new("char[]", e.semantic_name.encode())) if e.semantic_name else ffi.NULL
             rows.append((e.stream, name, e.semantic_index, e.first_component, e.component_count, e.slot))
-        feedback.elements = _kept(keep, ffi.new("struct vkd3d_shader_transform_feedback_element[]", rows))
-        feedback.element_count = len(rows)
+        feedback.elements, feedback.element_count = _array(keep, "transform_feedback_element", rows)
         feedback.buffer_strides = _kept(keep, ffi.new("unsigned int[]", list(given.stream_output_strides)))
         feedback.buffer_stride_count = len(given.stream_output_strides)
         return feedback
@@ -223,3 +218,7 @@ class Vkd3dShader:
 def _kept(keep: list[Any], value: Any) -> Any:
     keep.append(value)
     return value
+
+
+def _array(keep: list[Any], name: str, rows: list[Any]) -> tuple[Any, int]:
+    return _kept(keep, ffi.new(f"struct vkd3d_shader_{name}[]", rows)), len(rows)

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from shaderkiln.shaders.messages import Done, Hello, decode_request, receive_payload, send
+from shaderkiln.drivers.frames import decode, frame, receive_payload
+from shaderkiln.shaders.messages import Done, Hello, TranslationRequest
 from shaderkiln.shaders.vkd3d import Vkd3dShader
 from shaderkiln.system.limits import TIME_SIGNAL, end_after, leave_no_core_dump, limit_memory
 
@@ -22,16 +23,16 @@ _OUT_OF_MEMORY = -2
 
 def serve(connection: socket.socket, library: Vkd3dShader) -> None:
     """Answer until the connection ends."""
-    send(connection, Hello(library.name, library.sources))
+    connection.sendall(frame(Hello(library.name, library.sources)))
     while (payload := receive_payload(connection)) is not None:
-        request = decode_request(payload)
+        request: TranslationRequest = decode(TranslationRequest, payload)
         end_after(max(1, request.seconds))
         try:
             answer = library.translate(request)
         except MemoryError:
             answer = Done(_OUT_OF_MEMORY, b"", "the translator has no memory left", 0.0)
         end_after(0)
-        send(connection, answer)
+        connection.sendall(frame(answer))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import signal
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 
@@ -20,10 +21,13 @@ def limit_memory(size: int) -> None:
 
 def end_with_parent() -> None:
     """End this process when the thread that started it ends."""
-    import ctypes  # takes a while to import, and only workers need it
+    import _cffi_backend as c  # what cffi's own modules use; ctypes would take a while to import
 
+    whole, word = c.new_primitive_type("int"), c.new_primitive_type("unsigned long")
+    kind = c.new_function_type((whole, word, word, word, word), whole, False, c.FFI_DEFAULT_ABI)
+    prctl: Any = c.load_library(None).load_function(kind, "prctl")  # type: ignore[no-untyped-call]
     # Without an effect for a parent that has ended already, which shows as the end of the connection.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def end_after(seconds: int) -> None:

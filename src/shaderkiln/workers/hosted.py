@@ -24,7 +24,6 @@ from shaderkiln.drivers.protocol import (
     Compiled,
     Define,
     Executable,
-    Failed,
     Forget,
     Inspect,
     Inspected,
@@ -33,8 +32,9 @@ from shaderkiln.drivers.protocol import (
     Recreate,
     Recreated,
     Request,
+    guarded,
 )
-from shaderkiln.errors import InvalidArgumentError, ShaderkilnError
+from shaderkiln.errors import InvalidArgumentError
 from shaderkiln.identity import CompilerIdentity
 from shaderkiln.vulkan_registry import structures
 from shaderkiln.vulkan_registry.handles import Handle
@@ -104,21 +104,15 @@ class HostSession:
 
     def handle(self, request: Request) -> Answer | None:
         """The answer; ``Failed`` for any error of the compiler."""
-        number = getattr(request, "request", 0)
-        try:
-            return self._handle(request)
-        except ShaderkilnError as error:
-            return Failed(number, error.code, str(error))
-        except Exception as error:
-            return Failed(number, "E_FAIL", f"{type(error).__name__}: {error}")
+        return guarded(getattr(request, "request", 0), lambda: self._handle(request))
 
     def _handle(self, request: Request) -> Answer | None:
         started = time.perf_counter()
         match request:
             case Open():
                 self._compiler = self._class(self._family, request.features)
-                answer = Opened(self._compiler.capabilities(), self._compiler.global_key(), 0.0)
-                return Opened(answer.capabilities, answer.global_key, time.perf_counter() - started)
+                capabilities, global_key = self._compiler.capabilities(), self._compiler.global_key()
+                return Opened(capabilities, global_key, time.perf_counter() - started)
             case Define():
                 self._objects[getattr(structures, request.kind)(request.handle)] = request.description
                 return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from shaderkiln.compilers.plugin import FamilyCompiler
 from shaderkiln.drivers.client import WorkerProcess
-from shaderkiln.drivers.protocol import Answer, Failed, Open, Opened, frame
+from shaderkiln.drivers.frames import frame
+from shaderkiln.drivers.protocol import Answer, Failed, Open, Opened
 from shaderkiln.errors import DriverError, ShaderkilnError
 from shaderkiln.identity import shown_value
 
@@ -26,7 +27,7 @@ def driver_error(error: BaseException) -> DriverError:
     return DriverError(str(error) or type(error).__name__, code=error.code if isinstance(error, ShaderkilnError) else None)
 
 
-class FamilyWorker(WorkerProcess):
+class FamilyWorker(WorkerProcess[Answer]):
     """A worker of a family. What is sent to it leaves this process only once it has opened the right device.
 
     ``receive``, and so ``ask``, raises DriverError with the worker's own code if it cannot open a device, WrongDriverError if what
