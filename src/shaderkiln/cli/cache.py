@@ -53,13 +53,14 @@ def show_command(files: tuple[Path, ...], entries: bool, out: Output) -> None:
       kiln cache show pipeline_cache.bin --entries
     """
     from shaderkiln.databases.cache_file import State, examine
+    from shaderkiln.jobs.cache_values import families_of
 
     good = True
     for path in files:
         data = _read(path)
         found = examine(data)
         good &= found.state in (State.VALID, State.OPAQUE)
-        families = _families(found) if found.header else ()
+        families = families_of(found.header) if found.header else ()
         out.record(_record(path, found, families), *_lines(path, found, families))
         if entries and found.header:
             _show_entries(data, out)
@@ -156,14 +157,6 @@ def _write(path: Path, data: bytes) -> None:
     with NewFile(path) as new:
         write_all(path, new.descriptor, data)
         new.commit()
-
-
-def _families(found: Examination) -> tuple[str, ...]:
-    """Families of installed drivers, asked before, that have just this header."""
-    from shaderkiln.jobs.cache_values import families_of
-
-    assert found.header is not None
-    return families_of(found.header)
 
 
 def _record(path: Path, found: Examination, families: tuple[str, ...]) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,39 +66,34 @@ application_option = click.option(
 )
 
 
-def job_options(function: Any) -> Any:
-    """The options of every command that starts workers."""
-    for option in reversed(
-        [
-            click.option("-j", "--jobs", type=click.IntRange(1), help="Worker processes; default: one for each processor."),
-            click.option(
-                "--time-limit",
-                type=click.FloatRange(0.1),
-                default=120.0,
-                show_default=True,
-                callback=refuse_nan,
-                help="Seconds for one pipeline.",
-            ),
-            click.option("--memory-limit", callback=parse_size, default="4G", show_default=True, help="Memory of one worker."),
-            click.option("--plugin", help="Compiler plugin; default: the first that has the family."),
-            click.option("--driver", "package", help="Driver package; default: the newest that has the family."),
-        ]
-    ):
-        function = option(function)
-    return function
+def all_of(*options: Any) -> Callable[[Any], Any]:
+    """Several options as one decorator, in the order in which the help shows them."""
+    return lambda function: reduce(lambda inner, option: option(inner), reversed(options), function)
 
 
-def verdict_options(function: Any) -> Any:
-    """The options of every command that shows verdicts."""
-    for option in reversed(
-        [
-            click.option("--report", type=PATH, help="Write one JSON line for every pipeline to this file."),
-            click.option("--verbose", is_flag=True, help="Show everything that each unsupported pipeline lacks."),
-            click.option("--fail-on-unsupported", is_flag=True, help="Exit code 1 if a pipeline is unsupported."),
-        ]
-    ):
-        function = option(function)
-    return function
+job_options = all_of(
+    click.option("-j", "--jobs", type=click.IntRange(1), help="Worker processes; default: one for each processor."),
+    click.option(
+        "--time-limit",
+        type=click.FloatRange(0.1),
+        default=120.0,
+        show_default=True,
+        callback=refuse_nan,
+        help="Seconds for one pipeline.",
+    ),
+    click.option("--memory-limit", callback=parse_size, default="4G", show_default=True, help="Memory of one worker."),
+    click.option("--plugin", help="Compiler plugin; default: the first that has the family."),
+    click.option("--driver", "package", help="Driver package; default: the newest that has the family."),
+)
+"""The options of every command that starts workers."""
+
+
+verdict_options = all_of(
+    click.option("--report", type=PATH, help="Write one JSON line for every pipeline to this file."),
+    click.option("--verbose", is_flag=True, help="Show everything that each unsupported pipeline lacks."),
+    click.option("--fail-on-unsupported", is_flag=True, help="Exit code 1 if a pipeline is unsupported."),
+)
+"""The options of every command that shows verdicts."""
 
 
 def split_families(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -115,25 +112,17 @@ def known_names(families: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name if name in KNOWN_FAMILIES else family for family, name in names))
 
 
-def family_option(function: Any) -> Any:
-    """The option that names the families to compile for."""
-    return click.option(
-        "-f", "--family", "--adapter-family", "families", multiple=True, required=True, callback=split_families,
-        help="Adapter family; may be repeated, or have several with commas between them.",
-    )(function)  # fmt: skip
-
-
-def database_options(function: Any) -> Any:
-    """The options that choose among the objects of a state object database."""
-    for option in reversed(
-        [
-            click.option("--key", "keys", multiple=True, help="Only the object with this key of a .sodb; may be repeated."),
-            click.option("--psos/--no-psos", "pipeline_states", default=True, help="Pipeline states of a .sodb or not."),
-            click.option("--sos/--no-sos", "state_objects", default=True, help="State objects of a .sodb or not."),
-        ]
-    ):
-        function = option(function)
-    return function
+family_option = click.option(
+    "-f", "--family", "--adapter-family", "families", multiple=True, required=True, callback=split_families,
+    help="Adapter family; may be repeated, or have several with commas between them.",
+)  # fmt: skip
+"""The option that names the families to compile for."""
+database_options = all_of(
+    click.option("--key", "keys", multiple=True, help="Only the object with this key of a .sodb; may be repeated."),
+    click.option("--psos/--no-psos", "pipeline_states", default=True, help="Pipeline states of a .sodb or not."),
+    click.option("--sos/--no-sos", "state_objects", default=True, help="State objects of a .sodb or not."),
+)
+"""The options that choose among the objects of a state object database."""
 
 
 @click.command("compile")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from shaderkiln.jobs.verdicts import (
 if TYPE_CHECKING:
     from shaderkiln.identity import ApplicationIdentity
     from shaderkiln.jobs.shell import Report
+    from shaderkiln.jobs.verify import VerifyJob
     from shaderkiln.sources.source import Source
 
 
@@ -106,6 +107,21 @@ DIFFERENCES_SHOWN = 3
 SHOWN = frozenset(Outcome) - {Outcome.COMPILED, Outcome.REUSED, Outcome.HIT}
 
 
+@contextmanager
+def followed(writer: VerdictWriter, name: str, source: Source) -> Iterator[dict[str, Any]]:
+    """What a job needs to be followed: verdicts as they come, progress under a name, Ctrl-C; by the names of ``api``."""
+    line = ProgressLine(name, enabled=writer.out.for_people)
+    with stop_on_interrupt() as stoppable:
+
+        def started(job: CompileJob | VerifyJob) -> None:
+            writer.begin(job.family, line, source.label)
+            stoppable(job)
+
+        yield {"on_verdict": writer, "on_tick": line, "on_start": started}
+    line.clear()
+    writer.end()
+
+
 def run_job(
     source: Source,
     family: str,
@@ -120,19 +136,11 @@ def run_job(
     kept: bool = True,
 ) -> JobReport:
     """Runs one compile job with progress and Ctrl-C, and shows its end."""
-    line = ProgressLine(family, enabled=writer.out.for_people)
-    with stop_on_interrupt() as stoppable:
-
-        def started(job: CompileJob) -> None:
-            writer.begin(job.family, line, source.label)
-            stoppable(job)
-
+    with followed(writer, family, source) as follow:
         report = api.compile_capture(
             source, family, output, plugin=plugin, package=package, abi_version=abi_version, application=application,
-            options=options, on_verdict=writer, on_tick=line, on_start=started,
+            options=options, **follow,
         )  # fmt: skip
-    line.clear()
-    writer.end()
     show_report(report, writer.family, writer.out, kept=kept)
     return report
 
@@ -161,18 +169,22 @@ def run_jobs(
 def show_report(report: JobReport, family: str, out: Output, *, kept: bool) -> None:
     """The last line about a family."""
     warn_of_nothing(family, report.total, report.tally.counts[Outcome.UNSUPPORTED])
-    counts = {str(outcome): count for outcome, count in report.tally.counts.items()}
-    record = {
-        "type": "summary", "family": family, "psdb": str(report.path) if kept else "", "pipelines": report.tally.total,
-        "counts": counts, "good": report.good, "interrupted": report.interrupted,
-        "not_reached": report.total - report.tally.total, "damage": report.source_damage,
-        "driver_seconds": report.tally.seconds, "seconds": report.seconds, "differences": report.differences,
-    }  # fmt: skip
+    record = summary_record(report, family, str(report.path) if kept else "") | {"differences": report.differences}
     where = f" → {report.path}" if kept else ""
     lines = [f"{family}: {end_text(report)} in {time_text(report.seconds)}{where}"]
     if number := len(report.differences):
         lines.append(f"{family}: {number} values came out differently when they were compiled again; the first were kept")
     out.record(record, *lines, *(f"{family}: {difference}" for difference in report.differences[:DIFFERENCES_SHOWN]))
+
+
+def summary_record(report: Report, family: str, psdb: str) -> dict[str, Any]:
+    """What every job ends with, for programs."""
+    return {
+        "type": "summary", "family": family, "psdb": psdb, "pipelines": report.tally.total,
+        "counts": {str(outcome): count for outcome, count in report.tally.counts.items()}, "good": report.good,
+        "interrupted": report.interrupted, "not_reached": report.total - report.tally.total, "damage": report.source_damage,
+        "driver_seconds": report.tally.seconds, "seconds": report.seconds,
+    }  # fmt: skip
 
 
 def end_text(report: Report) -> str:

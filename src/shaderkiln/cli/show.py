@@ -217,8 +217,8 @@ def show_psdb(database: Psdb, *, pipelines: bool, values: bool, out: Output) -> 
     shown.append(
         f"payloads     {statistics.payloads}, {size_text(statistics.payload_bytes)}; storing equal ones once saves {saved}"
     )
-    shared = _sharing(database)
-    shown.append(f"sharing      {shared[0]} value references by groups, {shared[1]} distinct values")
+    references = Counter(key for group in database.groups() for key in group.value_keys)
+    shown.append(f"sharing      {references.total()} value references by groups, {len(references)} distinct values")
     if pipelines:
         rows = [[each["pipeline"], each["kind"], str(len(each["values"])), size_text(each["bytes"])] for each in groups]
         shown.append(Table("", ["pipeline", "kind", "values", "size"], rows, right=(2, 3)))
@@ -241,24 +241,15 @@ def show_psdb(database: Psdb, *, pipelines: bool, values: bool, out: Output) -> 
     out.record(record, *shown)
 
 
-def _sharing(database: Psdb) -> tuple[int, int]:
-    references = Counter(key for group in database.groups() for key in group.value_keys)
-    return references.total(), len(references)
-
-
 def _group_record(database: Psdb, group: Any) -> dict[str, Any]:
+    from shaderkiln.jobs.statistics import read_statistics
+
     return {
         "type": "pipeline", "pipeline": group.name, "kind": group.kind, "object_key": group.object_key.hex(),
         "version": group.version, "values": [key.hex() for key in group.value_keys],
         "bytes": sum(database.size(key) for key in group.value_keys),
-        "statistics": _performance(database, group),
+        "statistics": read_statistics(database, group),
     }  # fmt: skip
-
-
-def _performance(database: Psdb, group: Any) -> Any:
-    from shaderkiln.jobs.statistics import read_statistics
-
-    return read_statistics(database, group)
 
 
 STATISTICS = {

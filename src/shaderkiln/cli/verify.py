@@ -12,12 +12,10 @@ from shaderkiln import api
 from shaderkiln.cli.arguments import PATH, check_hashes_option, require_psdb
 from shaderkiln.cli.compile import application_option, job_options, verdict_options
 from shaderkiln.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NOT_ALL_GOOD
-from shaderkiln.cli.jobs import VerdictWriter, end_text
+from shaderkiln.cli.jobs import VerdictWriter, end_text, followed, summary_record
 from shaderkiln.cli.output import Output, output_option, time_text
-from shaderkiln.cli.progress_line import ProgressLine, stop_on_interrupt
 from shaderkiln.cli.reports import hashes_record, hashes_text, warn_of_damage
 from shaderkiln.jobs.verdicts import Outcome
-from shaderkiln.jobs.verify import VerifyJob
 from shaderkiln.workers.pool import Limits
 
 if TYPE_CHECKING:
@@ -70,28 +68,15 @@ def verify_command(
     ):
         warn_of_damage(capture, source.damage)
         hashes = _check_hashes(source) if check_hashes else None
-        line = ProgressLine(f"{family or database.identity.family} verify", enabled=out.for_people)
-        with stop_on_interrupt() as stoppable:
-
-            def started(job: VerifyJob) -> None:
-                writer.begin(job.family, line, source.label)
-                stoppable(job)
-
+        with followed(writer, f"{family or database.identity.family} verify", source) as follow:
             result = api.verify_psdb(
                 database, source, family=family, plugin=plugin, package=package, workers=jobs,
-                limits=Limits(time_limit, memory_limit), strict=strict, on_verdict=writer, on_tick=line, on_start=started,
+                limits=Limits(time_limit, memory_limit), strict=strict, **follow,
             )  # fmt: skip
-        line.clear()
-        writer.end()
         is_good = result.good and not (hashes and hashes.wrong)
         for damage in result.damage:
             out.record({"type": "damage", "family": writer.family, "text": str(damage)}, f"{writer.family}: damaged: {damage}")
-        record = {
-            "type": "summary", "family": writer.family, "psdb": str(psdb), "pipelines": result.tally.total,
-            "counts": {str(o): n for o, n in result.tally.counts.items()}, "good": is_good,
-            "interrupted": result.interrupted, "not_reached": result.total - result.tally.total,
-            "damage": result.source_damage, "driver_seconds": result.tally.seconds, "seconds": result.seconds,
-        }  # fmt: skip
+        record = summary_record(result, writer.family, str(psdb)) | {"good": is_good}
         lines = []
         if hashes:
             record |= hashes_record(hashes)

@@ -22,6 +22,7 @@ import json
 import re
 import struct
 from collections.abc import Callable
+from functools import cache
 from operator import attrgetter
 from typing import Any, Final
 
@@ -254,30 +255,19 @@ _NO_UNKNOWN: Final[dict[str, Any]] = {}
 # Scalars
 
 
-def _read_u32(value: Any, _context: _Context) -> int:
-    if type(value) is int and 0 <= value <= _U32:
-        return value
-    raise _Bad("is no 32-bit number")
+def _integer_reader(low: int, high: int, what: str) -> _Reader:
+    def read(value: Any, _context: _Context) -> int:
+        if type(value) is int and low <= value <= high:
+            return value
+        raise _Bad(f"is no {what} number")
+
+    return read
 
 
-def _read_s32(value: Any, _context: _Context) -> int:
-    if type(value) is int and -0x80000000 <= value <= 0x7FFFFFFF:
-        return value
-    raise _Bad("is no signed 32-bit number")
-
-
-def _read_u16(value: Any, _context: _Context) -> int:
-    if type(value) is int and 0 <= value <= 0xFFFF:
-        return value
-    raise _Bad("is no 16-bit number")
-
-
-def _read_u64(value: Any, _context: _Context) -> int:
-    if type(value) is int and 0 <= value <= _U64:
-        return value
-    raise _Bad("is no 64-bit number")
-
-
+_read_u16: Final = _integer_reader(0, 0xFFFF, "16-bit")
+_read_u32: Final = _integer_reader(0, _U32, "32-bit")
+_read_s32: Final = _integer_reader(-0x80000000, 0x7FFFFFFF, "signed 32-bit")
+_read_u64: Final = _integer_reader(0, _U64, "64-bit")
 _FLOAT32: Final = struct.Struct("<f")
 
 
@@ -462,7 +452,7 @@ class _Codec:
         self.allowed: dict[int, type[Struct]] | None = None
         self.writing = [(member, attrgetter(member.field) if member.field else None) for member in self.members]
 
-    def read(self, value: Any, context: _Context, *, in_chain: bool = False) -> Any:
+    def read(self, value: Any, context: _Context) -> Any:
         """The structure that a JSON object describes; its unknown members are in its chain, or left in the context."""
         if type(value) is not dict:
             raise _Bad("is no object")
@@ -503,9 +493,7 @@ class _Codec:
             bad.path.append(key)
             raise
         if found != len(value):
-            known = {member.key for member in self.members} | {"pNext", "sType"}
-            if not self.chained:
-                known -= {"pNext", "sType"}
+            known = {member.key for member in self.members} | ({"pNext", "sType"} if self.chained else set())
             unknown = (unknown or {}) | {name: item for name, item in value.items() if name not in known}
         if unknown:
             if self.chained:
@@ -529,7 +517,7 @@ class _Codec:
         cls = self.allowed.get(s_type)
         if cls is not None:
             try:
-                structure: Struct = codec(cls).read(value, _Context(), in_chain=True)
+                structure: Struct = codec(cls).read(value, _Context())
                 return structure
             except _Bad as bad:
                 if not bad.unholdable:
@@ -621,23 +609,18 @@ def _split_unknown(chain: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, A
     return tuple(rest), unknown
 
 
-def _write_link(value: Any) -> str:
+def _write_link(value: Struct) -> str:
     if type(value) is UnknownStructure:
         return value.text
     return codec(type(value)).write(value, _NO_UNKNOWN, in_chain=True)
 
 
-_CODECS: dict[type[Struct], _Codec] = {}
-
-
+@cache
 def codec(cls: type[Struct]) -> _Codec:
     """The codec of a structure, made when first needed."""
-    found = _CODECS.get(cls)
-    if found is None:
-        if cls.__name__ not in MEMBERS:
-            raise InvalidArgumentError(f"{cls.__name__} is no structure of a pipeline")
-        found = _CODECS[cls] = _Codec(cls)
-    return found
+    if cls.__name__ not in MEMBERS:
+        raise InvalidArgumentError(f"{cls.__name__} is no structure of a pipeline")
+    return _Codec(cls)
 
 
 # Members
@@ -714,12 +697,8 @@ def _array_writer(write: _Writer) -> _Writer:
 
 
 def _struct_access(cls: type[Struct]) -> tuple[_Reader, _Writer]:
-    found: list[_Codec] = []
-
     def read(value: Any, context: _Context) -> Any:
-        if not found:
-            found.append(codec(cls))
-        return found[0].read(value, context)
+        return codec(cls).read(value, context)
 
     def write(value: Any, unknown: dict[str, Any]) -> str:
         return codec(cls).write(value, unknown)
@@ -761,16 +740,13 @@ def _write_type_list(value: structures.MutableDescriptorTypeListEXT, _unknown: d
     return f"[{','.join(map(str, value.descriptor_types))}]"
 
 
-def _compute_stage(value: Any, context: _Context) -> Any:
-    return codec(structures.PipelineShaderStageCreateInfo).read(value, context)
+@cache
+def _compute_stage_codec() -> _Codec:
+    return _Codec(structures.PipelineShaderStageCreateInfo, _STAGE_OF_COMPUTE)
 
 
 def _write_compute_stage(value: structures.PipelineShaderStageCreateInfo, unknown: dict[str, Any]) -> str:
     return _compute_stage_codec().write(value, unknown)
-
-
-def _read_locations(value: Any, context: _Context) -> Any:
-    return codec(structures.SampleLocationsInfoEXT).read(value, context)
 
 
 def _write_locations(value: structures.SampleLocationsInfoEXT, unknown: dict[str, Any]) -> str:
@@ -778,13 +754,6 @@ def _write_locations(value: structures.SampleLocationsInfoEXT, unknown: dict[str
     return codec(structures.SampleLocationsInfoEXT).write(value, unknown, in_chain=True)
 
 
-def _compute_stage_codec() -> _Codec:
-    if not _COMPUTE_STAGE:
-        _COMPUTE_STAGE.append(_Codec(structures.PipelineShaderStageCreateInfo, _STAGE_OF_COMPUTE))
-    return _COMPUTE_STAGE[0]
-
-
-_COMPUTE_STAGE: list[_Codec] = []
 _RECTANGLES: Final = (_array_reader(_read_rectangle, -1), _array_writer(_write_rectangle))
 _SPECIAL: Final[dict[tuple[str, str], tuple[_Reader, _Writer]]] = {
     ("PipelineViewportStateCreateInfo", "scissors"): _RECTANGLES,
@@ -794,8 +763,14 @@ _SPECIAL: Final[dict[tuple[str, str], tuple[_Reader, _Writer]]] = {
         _array_reader(_read_type_list, -1),
         _array_writer(_write_type_list),
     ),
-    ("ComputePipelineCreateInfo", "stage"): (_compute_stage, _write_compute_stage),
-    ("PipelineSampleLocationsStateCreateInfoEXT", "sample_locations_info"): (_read_locations, _write_locations),
+    ("ComputePipelineCreateInfo", "stage"): (
+        _struct_access(structures.PipelineShaderStageCreateInfo)[0],
+        _write_compute_stage,
+    ),
+    ("PipelineSampleLocationsStateCreateInfoEXT", "sample_locations_info"): (
+        _struct_access(structures.SampleLocationsInfoEXT)[0],
+        _write_locations,
+    ),
 }
 
 
@@ -1019,16 +994,9 @@ def _read_application(document: dict[str, Any]) -> ApplicationInfo:
     if type(chain) is not list:
         raise _Bad("has features that are no array")
     unknown = {group: rest for group, rest in (("applicationInfo", info), ("physicalDeviceFeatures", features)) if rest}
-    return ApplicationInfo(
-        names[0],
-        names[1],
-        versions[0],
-        versions[1],
-        api,
-        robust,
-        tuple(map(_read_features, chain)),
-        json_text(unknown) if unknown else "",
-    )
+    described = tuple(map(_read_features, chain))
+    rest = json_text(unknown) if unknown else ""
+    return ApplicationInfo(names[0], names[1], versions[0], versions[1], api, robust, described, rest)
 
 
 def _read_features(value: Any) -> FeatureStructure | UnknownStructure:

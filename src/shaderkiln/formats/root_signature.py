@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum, IntFlag
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from shaderkiln.errors import DamagedInputError, InvalidArgumentError
 from shaderkiln.formats import dxbc
@@ -227,6 +227,16 @@ def parse(data: bytes) -> RootSignature:
     return _Reader(data).read()
 
 
+_Enum = TypeVar("_Enum", bound=IntEnum)
+
+
+def _known(cls: type[_Enum], number: int, problem: str) -> _Enum:
+    try:
+        return cls(number)
+    except ValueError:
+        raise DamagedInputError(f"root signature: {problem}") from None
+
+
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -236,10 +246,7 @@ class _Reader:
         if len(self.data) > MAXIMUM_BYTES:
             raise DamagedInputError(f"root signature: {len(self.data)} bytes are more than one may have")
         number, parameters, parameters_at, samplers, samplers_at, flags = self._unpack("<6I", 0, "header")
-        try:
-            version = RootSignatureVersion(number)
-        except ValueError:
-            raise DamagedInputError(f"root signature: version {number} is not known") from None
+        version = _known(RootSignatureVersion, number, f"version {number} is not known")
         self._check(parameters_at, parameters, 12, "parameters")
         sampler_size = 56 if version is RootSignatureVersion.V1_2 else 52
         self._check(samplers_at, samplers, sampler_size, "static samplers")
@@ -259,16 +266,10 @@ class _Reader:
         if at + count * size > len(self.data):
             raise DamagedInputError(f"root signature: {count} {what} at offset {at} do not fit into {len(self.data)} bytes")
 
-    def _visibility(self, number: int, what: str) -> ShaderVisibility:
-        try:
-            return ShaderVisibility(number)
-        except ValueError:
-            raise DamagedInputError(f"root signature: {what} has the visibility {number}") from None
-
     def _parameter(self, version: RootSignatureVersion, at: int, index: int) -> RootParameter:
         what = f"parameter {index}"
         number, visible, payload = self._unpack("<3I", at, what)
-        visibility = self._visibility(visible, what)
+        visibility = _known(ShaderVisibility, visible, f"{what} has the visibility {visible}")
         old = version is RootSignatureVersion.V1_0
         if number == RootParameterType.DESCRIPTOR_TABLE:
             count, ranges_at = self._unpack("<2I", payload, what)
@@ -282,19 +283,13 @@ class _Reader:
         if number == RootParameterType.CONSTANTS_32BIT:
             register, space, count = self._unpack("<3I", payload, what)
             return RootConstants(register, space, count, visibility)
-        try:
-            kind = RootParameterType(number)
-        except ValueError:
-            raise DamagedInputError(f"root signature: {what} has the type {number}") from None
+        kind = _known(RootParameterType, number, f"{what} has the type {number}")
         register, space, *flags = self._unpack("<2I" if old else "<3I", payload, what)
         return RootDescriptor(kind, register, space, RootDescriptorFlag(flags[0] if flags else 0), visibility)
 
     def _range(self, old: bool, at: int, what: str) -> DescriptorRange:
         number, count, register, space, *rest = self._unpack("<5I" if old else "<6I", at, what)
-        try:
-            kind = DescriptorRangeType(number)
-        except ValueError:
-            raise DamagedInputError(f"root signature: a range of {what} has the type {number}") from None
+        kind = _known(DescriptorRangeType, number, f"a range of {what} has the type {number}")
         return DescriptorRange(kind, count, register, space, DescriptorRangeFlag(0 if old else rest[0]), rest[-1])
 
     def _sampler(self, version: RootSignatureVersion, at: int, index: int) -> StaticSampler:
@@ -302,7 +297,7 @@ class _Reader:
             self.data, at
         )
         flags = self._unpack("<I", at + 52, "sampler flags")[0] if version is RootSignatureVersion.V1_2 else 0
-        visibility = self._visibility(visible, f"static sampler {index}")
+        visibility = _known(ShaderVisibility, visible, f"static sampler {index} has the visibility {visible}")
         return StaticSampler(
             register, space, f, u, v, w, bias, anisotropy, comparison, color, low, high, visibility, SamplerFlag(flags)
         )

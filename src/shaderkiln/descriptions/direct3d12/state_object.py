@@ -7,7 +7,7 @@ states of ``states`` are subobjects as they are. ``StateObjectBuilder`` keeps th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar, Union
+from typing import Any, Final, TypeAlias, TypeVar, Union
 
 import msgspec
 from msgspec import Struct
@@ -46,52 +46,43 @@ from shaderkiln.descriptions.direct3d12.states import (
     SampleDesc,
     SampleMask,
     StreamOutputDesc,
+    Subobject,
     ViewInstancingDesc,
 )
 from shaderkiln.errors import InvalidArgumentError
 
 
-class StateObjectConfig(Struct, frozen=True, tag_field="class"):
+class StateObjectConfig(Subobject, frozen=True):
     """D3D12_STATE_OBJECT_CONFIG."""
 
     flags: StateObjectFlags = StateObjectFlags.NONE
-
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.STATE_OBJECT_CONFIG
 
 
 # Root signatures, all as serialized bytes
 
 
-class GlobalRootSignature(Struct, frozen=True, tag_field="class"):
+class GlobalRootSignature(Subobject, frozen=True):
     """D3D12_GLOBAL_ROOT_SIGNATURE: the serialized form of the object that Direct3D 12 points to."""
 
     blob: bytes
 
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.GLOBAL_ROOT_SIGNATURE
 
-
-class LocalRootSignature(Struct, frozen=True, tag_field="class"):
+class LocalRootSignature(Subobject, frozen=True):
     """D3D12_LOCAL_ROOT_SIGNATURE: the serialized form of the object that Direct3D 12 points to."""
 
     blob: bytes
 
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.LOCAL_ROOT_SIGNATURE
 
-
-class GlobalSerializedRootSignature(Struct, frozen=True, tag_field="class"):
+class GlobalSerializedRootSignature(Subobject, frozen=True):
     """D3D12_GLOBAL_SERIALIZED_ROOT_SIGNATURE."""
 
     blob: bytes
 
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.GLOBAL_SERIALIZED_ROOT_SIGNATURE
 
-
-class LocalSerializedRootSignature(Struct, frozen=True, tag_field="class"):
+class LocalSerializedRootSignature(Subobject, frozen=True):
     """D3D12_LOCAL_SERIALIZED_ROOT_SIGNATURE."""
 
     blob: bytes
-
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.LOCAL_SERIALIZED_ROOT_SIGNATURE
 
 
 # Code
@@ -105,68 +96,56 @@ class ExportDesc(Struct, frozen=True):
     flags: ExportFlags = ExportFlags.NONE
 
 
-class DxilLibrary(Struct, frozen=True, tag_field="class"):
+class DxilLibrary(Subobject, frozen=True):
     """D3D12_DXIL_LIBRARY_DESC. Without exports everything in the library is exported."""
 
     bytecode: bytes
     exports: tuple[ExportDesc, ...] = ()
 
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.DXIL_LIBRARY
 
-
-class ExistingCollection(Struct, frozen=True, tag_field="class"):
+class ExistingCollection(Subobject, frozen=True):
     """D3D12_EXISTING_COLLECTION_DESC: the description of the collection that Direct3D 12 points to."""
 
     collection: StateObjectDesc
     exports: tuple[ExportDesc, ...] = ()
 
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.EXISTING_COLLECTION
 
-
-class CompilerExistingCollection(Struct, frozen=True, tag_field="class"):
+class CompilerExistingCollection(Subobject, frozen=True):
     """D3D12_COMPILER_EXISTING_COLLECTION_DESC: as ExistingCollection, of a collection that a compiler plugin made."""
 
     collection: StateObjectDesc
     exports: tuple[ExportDesc, ...] = ()
 
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.COMPILER_EXISTING_COLLECTION
 
-
-class ExistingCollectionByKey(Struct, frozen=True, tag_field="class"):
+class ExistingCollectionByKey(Subobject, frozen=True):
     """D3D12_EXISTING_COLLECTION_BY_KEY_DESC: a collection of the same state object database."""
 
     key: bytes
     exports: tuple[ExportDesc, ...] = ()
 
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.EXISTING_COLLECTION_BY_KEY
-
 
 # Associations
 
 
-class SubobjectToExportsAssociation(Struct, frozen=True, tag_field="class"):
+class SubobjectToExportsAssociation(Subobject, frozen=True):
     """D3D12_SUBOBJECT_TO_EXPORTS_ASSOCIATION. Without exports it makes the subobject the default for those without one."""
 
     subobject: int
     """Index in ``StateObjectDesc.subobjects``."""
     exports: tuple[str, ...] = ()
 
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.SUBOBJECT_TO_EXPORTS_ASSOCIATION
 
-
-class DxilSubobjectToExportsAssociation(Struct, frozen=True, tag_field="class"):
+class DxilSubobjectToExportsAssociation(Subobject, frozen=True):
     """D3D12_DXIL_SUBOBJECT_TO_EXPORTS_ASSOCIATION: of a subobject that is defined in a library, by its name there."""
 
     subobject: str
     exports: tuple[str, ...] = ()
 
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.DXIL_SUBOBJECT_TO_EXPORTS_ASSOCIATION
-
 
 # Ray tracing
 
 
-class HitGroup(Struct, frozen=True, tag_field="class"):
+class HitGroup(Subobject, frozen=True):
     """D3D12_HIT_GROUP_DESC."""
 
     hit_group_export: str
@@ -175,33 +154,25 @@ class HitGroup(Struct, frozen=True, tag_field="class"):
     closest_hit_shader_import: str | None = None
     intersection_shader_import: str | None = None
 
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.HIT_GROUP
 
-
-class RaytracingShaderConfig(Struct, frozen=True, tag_field="class"):
+class RaytracingShaderConfig(Subobject, frozen=True):
     """D3D12_RAYTRACING_SHADER_CONFIG, in bytes."""
 
     max_payload_size_in_bytes: int
     max_attribute_size_in_bytes: int
 
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.RAYTRACING_SHADER_CONFIG
 
-
-class RaytracingPipelineConfig(Struct, frozen=True, tag_field="class"):
+class RaytracingPipelineConfig(Subobject, frozen=True):
     """D3D12_RAYTRACING_PIPELINE_CONFIG."""
 
     max_trace_recursion_depth: int
 
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.RAYTRACING_PIPELINE_CONFIG
 
-
-class RaytracingPipelineConfig1(Struct, frozen=True, tag_field="class"):
+class RaytracingPipelineConfig1(Subobject, frozen=True):
     """D3D12_RAYTRACING_PIPELINE_CONFIG1."""
 
     max_trace_recursion_depth: int
     flags: RaytracingPipelineFlags = RaytracingPipelineFlags.NONE
-
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.RAYTRACING_PIPELINE_CONFIG1
 
 
 # Work graphs
@@ -256,7 +227,7 @@ class Node(Struct, frozen=True):
     node_type: NodeType = NodeType.SHADER
 
 
-class WorkGraph(Struct, frozen=True, tag_field="class"):
+class WorkGraph(Subobject, frozen=True):
     """D3D12_WORK_GRAPH_DESC; the order of entry points and nodes gives their indices."""
 
     program_name: str
@@ -264,18 +235,14 @@ class WorkGraph(Struct, frozen=True, tag_field="class"):
     entrypoints: tuple[NodeId, ...] = ()
     explicitly_defined_nodes: tuple[Node, ...] = ()
 
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.WORK_GRAPH
 
-
-class GenericProgram(Struct, frozen=True, tag_field="class"):
+class GenericProgram(Subobject, frozen=True):
     """D3D12_GENERIC_PROGRAM_DESC: shaders by export name, and the states that belong to them."""
 
     program_name: str
     exports: tuple[str, ...] = ()
     subobjects: tuple[int, ...] = ()
     """Indices in ``StateObjectDesc.subobjects``."""
-
-    subobject_type: ClassVar[StateSubobjectType] = StateSubobjectType.GENERIC_PROGRAM
 
 
 StateSubobject: TypeAlias = Union[  # noqa: UP007 - a forward reference to StateObjectDesc is inside
