@@ -9,12 +9,12 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 import pytest
+from builtins_form import from_builtins, to_builtins, without_psdb
 from direct3d12_strategies import PLAIN, state_objects, streams, structs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from shaderkiln.descriptions.direct3d12.builtins_form import from_builtins, to_builtins, without_psdb
 from shaderkiln.descriptions.direct3d12.canonical import object_key
 from shaderkiln.descriptions.direct3d12.enums import DxgiFormat, LineRasterizationMode, RaytracingPipelineFlags, StateObjectType
 from shaderkiln.descriptions.direct3d12.pipeline_state import PipelineStateStream
