@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shaderkiln.errors import AccessDeniedError, InvalidArgumentError, UnreadableError
+from shaderkiln.system.files import read_start
 
 if TYPE_CHECKING:
     from shaderkiln.databases.psdb import Psdb
@@ -49,8 +50,7 @@ def open_capture(path: PathLike, *, application: int | str | None = None) -> Cap
 def is_state_object_database(path: PathLike) -> bool:
     """Whether a file says that it is a state object database; False for one that cannot be read."""
     try:
-        with Path(path).open("rb") as file:
-            header = file.read(72)
+        header = read_start(path, 72)
     except (OSError, ValueError):
         return False
     # SQLite's application id, as the published schema sets it.

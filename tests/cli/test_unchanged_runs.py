@@ -37,13 +37,13 @@ class Bench:
 
     def looks(self) -> bool:
         """Whether a run looks at the capture and the compiler; it ends well in any case. A run that does renews the record."""
-        before = self._record()
+        before = self.record()
         done = self._kiln("compile", self.capture, "-f", "toy-one", "-o", "out")
         assert done.returncode == 0, done
         assert "2 pipelines: 2 " in done.stdout
-        return self._record() != before
+        return self.record() != before
 
-    def _record(self) -> list[list[int] | None]:
+    def record(self) -> list[list[int] | None]:
         return [facts_of(str(path)) for path in (self._kiln.folder / ".cache").rglob("runs/*.json")]
 
 
@@ -122,3 +122,26 @@ def test_a_driver_that_changes_while_it_is_used_leaves_no_record(kiln: Kiln, ben
     bench.driver.write_bytes(b"\x7fELF of another day")
     assert process.wait(60) == 0
     assert len(list((kiln.folder / ".cache").rglob("runs/*.json"))) == 1
+
+
+def test_what_decides_which_driver_answers_is_noticed(bench: Bench, kiln: Kiln) -> None:
+    manifest = kiln.folder / ".local/share/shaderkiln/drivers/another/manifest.json"
+    manifest.parent.mkdir()
+    manifest.write_text("{}")
+    assert bench.looks()
+    assert not bench.looks()
+    manifest.write_text("{ }")
+    assert bench.looks()
+    (kiln.folder / ".drirc").write_text("<driconf/>")
+    assert bench.looks()
+    assert not bench.looks()
+    Path(f"{bench.capture}-wal").write_text("news that are not in the file yet")
+    # Such a run leaves no record either.
+    before = bench.record()
+    assert kiln("compile", bench.capture, "-f", "toy-one", "-o", "out").returncode == 0
+    assert bench.record() == before
+    Path(f"{bench.capture}-wal").unlink()
+    kiln.environment["LD_LIBRARY_PATH"] = "/elsewhere"
+    assert bench.looks()
+    kiln.environment["PYTHONPATH"] += f":{kiln.folder}"
+    assert bench.looks()

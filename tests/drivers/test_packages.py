@@ -150,6 +150,16 @@ def test_leftovers_of_a_killed_call_are_removed_and_never_listed(store: DriverPa
     assert others.exists()
 
 
+def test_a_package_of_which_a_killed_call_had_moved_the_old_one_comes_back(store: DriverPackages, build: Path) -> None:
+    store.add("mine", from_folder=build)
+    left = store.folder / ".mine~x.partial"
+    left.mkdir()
+    (store.folder / "mine").rename(left / "old")
+    store.add("mine", from_folder=build)
+    assert store.get("mine").root == build
+    assert not left.exists()
+
+
 def test_an_interrupted_replacement_leaves_the_old_package(
     store: DriverPackages, build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,38 +133,19 @@ def test_an_object_that_a_worker_cannot_take_fails_its_pipeline_alone() -> None:
     assert isinstance(results["3"], Compiled)
 
 
+OPENED = "frame(Opened(toy_compiler.ToyPipelines('', ()).capabilities(), b'', 0.0))"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("opened(); hear(); hear(); say(b'nonsense'); time.sleep(9)", "something else than an answer"),
-        ("s.sendall(bytes([255] * 8)); time.sleep(9)", "frame of 4294967295 bytes"),
-        ("opened(); hear(); hear(); s.sendall(frame(Compiled(77, (), 0.0))); time.sleep(9)", "answered request 77 while 1"),
-        (
-            "opened(); hear(); hear(); s.sendall(frame(Compiled(1, (), 0.0)) + frame(Compiled(2, (), 0.0))); time.sleep(9)",
-            "answered request 2 while none",
-        ),
-        ("hear(); s.sendall(frame(Failed(0, 'VK_ERROR_UNKNOWN', 'no GPU'))); time.sleep(9)", "cannot open a device: no GPU"),
-        ("sys.exit(3)", r"ends before its device is open \(exit status 3\)"),
+        (f"opened(); s.sendall({OPENED}); time.sleep(9)", "twice|before"),
+        (f"s.sendall({OPENED} + frame(Failed(1, 'E', 'x'))); time.sleep(9)", "before anything was asked"),
     ],
-)  # fmt: skip
-def test_a_worker_that_breaks_the_rules_ends_the_job(text: str, message: str) -> None:
-    started = time.monotonic()
+)
+def test_what_comes_before_it_was_asked_for_is_refused(text: str, message: str) -> None:
     with pytest.raises(DriverError, match=message):
-        run(script(text), task(1, "code a"))
-    assert time.monotonic() - started < 8
-
-
-def test_a_worker_that_cannot_be_started_ends_the_job() -> None:
-    with pytest.raises(DriverError, match="cannot start a driver worker"):
-        run(WorkerPool(ScriptFamily(WorkerCommand(("/nowhere/worker", "{fd}")))), task(1, "code a"))
-
-
-def test_a_worker_that_never_opens_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shaderkiln.workers.pool.START_SECONDS", 0.3)
-    started = time.monotonic()
-    with pytest.raises(DriverError, match=r"ends before its device is open \(SIGKILL\)"):
-        run(script("time.sleep(99)", workers=1), task(1, "code a"))
-    assert time.monotonic() - started < 8
+        run(script(text, workers=1), task(1, "code a"))
 
 
 def test_large_requests_do_not_block_the_pool() -> None:

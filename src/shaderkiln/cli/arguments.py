@@ -8,6 +8,7 @@ import click
 
 from shaderkiln.errors import AlreadyExistsError, DamagedInputError, InvalidArgumentError, NotFoundError, UnreadableError
 from shaderkiln.suggestions import close_to
+from shaderkiln.system.files import read_start
 
 PATH = click.Path(path_type=Path, readable=False)
 """The type of an argument that names a file; whether it is there and can be read is found out, and told, when it is opened."""
@@ -38,8 +39,7 @@ def require_psdb(path: Path, order: str) -> None:
     from shaderkiln.api import is_state_object_database
 
     try:
-        with path.open("rb") as file:
-            is_capture = file.read(12).startswith(b"\x81FOSSILIZE")
+        is_capture = read_start(path, 12).startswith(b"\x81FOSSILIZE")
     except OSError:
         return
     if is_capture:

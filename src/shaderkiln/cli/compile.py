@@ -31,7 +31,7 @@ def parse_size(_context: click.Context, _parameter: click.Parameter, value: str)
     text = value.strip().upper().removesuffix("B").removesuffix("I")
     factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
     number = text.rstrip("KMG")
-    if not number.isdigit() or int(number) == 0:
+    if not (number.isascii() and number.isdecimal() and int(number)):
         raise click.BadParameter(f"{value!r} is no size; give for example 512M or 4G")
     return int(number) * factor
 
@@ -303,10 +303,14 @@ def keep_unchanged(
         "lines": writer.next_lines, "words": str(next_tally), "total": report.total, "good": report.good,
         "unsupported": report.tally.counts[Outcome.UNSUPPORTED], "damage": report.source_damage,
     }  # fmt: skip
-    path = str(report.path.absolute())
-    depends_on = {file: facts_of(file) for file in (str(default_folder()), *report.depends_on, *source.depends_on)}
-    if all(facts is not None and facts[2] < started for facts in depends_on.values()):
-        unchanged.keep_record([*question, family, path], package_code, inputs | depends_on, [path], shown)
+    path, drivers = str(report.path.absolute()), default_folder()
+    depends_on = {file: facts_of(file) for file in (str(drivers), *report.depends_on, *source.depends_on)}
+    settled = all(facts is not None and facts[2] < started for facts in depends_on.values())
+    if settled:
+        # Which package is chosen may depend on any; Mesa reads the user's and the system's drirc; SQLite keeps news beside a file.
+        others = [*map(str, drivers.glob("*/manifest.json")), str(Path.home() / ".drirc"), "/etc/drirc", f"{source.path}-wal"]
+        asked = [*question, family, path]
+        unchanged.keep_record(asked, package_code, inputs | depends_on, [path], shown, may_be_missing=others)
 
 
 @click.command("replay")

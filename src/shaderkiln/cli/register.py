@@ -77,7 +77,8 @@ def register_command(
 @click.option("--component", help="Only this component; default: the application with all of them.")
 @installer_option
 @system_option
-def unregister_command(executable: Path, component: str | None, installer: str, system: bool) -> None:
+@output_option
+def unregister_command(executable: Path, component: str | None, installer: str, system: bool, out: Output) -> None:
     """Forget a registered application, or a component of it; files stay.
 
     \b
@@ -91,6 +92,7 @@ def unregister_command(executable: Path, component: str | None, installer: str, 
             opened.remove_application(executable)
         else:
             opened.remove_component(executable, component)
+    out.record({"type": "unregistered", "executable": str(executable), "component": component})
 
 
 @click.command("registrations")

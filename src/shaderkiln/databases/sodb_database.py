@@ -22,6 +22,7 @@ from shaderkiln.errors import (
     InvalidArgumentError,
     NotFoundError,
     ShaderkilnError,
+    UnreadableError,
 )
 from shaderkiln.identity import ApplicationIdentity
 
@@ -87,7 +88,9 @@ class StateObjectDatabase(Closing):
         self._writer = Writer(connection)
         self._depth = 0
         self._budget = StepBudget(connection)
-        self._translated = Translated(path, writing=write, busy=StateObjectDatabaseBusyError, refused=_interrupted)
+        self._translated = Translated(
+            path, writing=write, busy=StateObjectDatabaseBusyError, refused=AccessDeniedError if write else _interrupted
+        )
 
     @classmethod
     def open(cls, path: Path | str, *, write: bool = False) -> Self:
@@ -459,15 +462,15 @@ def decode_key(value: Any) -> bytes:
 def _connect(path: Path, *, write: bool, size: int, wal: bool) -> apsw.Connection:
     # Without a journal SQLite would put files beside it, or fail where it cannot.
     immutable = wal and not write and not beside(path, "-wal").exists()
-    with Translated(path, busy=StateObjectDatabaseBusyError):
+    with Translated(path, busy=StateObjectDatabaseBusyError, refused=AccessDeniedError if write else _interrupted):
         connection = connect(path, write=write, immutable=immutable, foreign_keys=True)
         limit_resources(connection, MAXIMUM_ROW_SIZE if write else min(MAXIMUM_ROW_SIZE, max(size, 1 << 16)))
         connection.set_busy_timeout(BUSY_MILLISECONDS)
     return connection
 
 
-def _interrupted(text: str) -> AccessDeniedError:
-    return AccessDeniedError(f"{text}; a change was interrupted, or the file may not be written: open it for writing")
+def _interrupted(text: str) -> UnreadableError:
+    return UnreadableError(f"{text}; a change was interrupted, or the file may not be written: open it for writing")
 
 
 def _stored_version(value: Any, what: str) -> int:

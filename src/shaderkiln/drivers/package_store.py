@@ -195,14 +195,19 @@ class PackageFolder(Generic[Kind]):
 
     @contextlib.contextmanager
     def _scratch(self) -> Iterator[Path]:
-        """A folder beside the packages; what a killed call left there is removed first."""
+        """A folder beside the packages; what a killed call left there is put back or removed first."""
         import shutil
         import tempfile
 
         parent, name = self.path.parent, self.path.name
         for left in parent.glob(f".{name}~*.partial"):
+            if (left / "old").exists() and not self.path.exists():
+                (left / "old").rename(self.path)  # a call that was killed between its two renames
             shutil.rmtree(left, ignore_errors=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{name}~", suffix=".partial", dir=parent))
+        try:
+            scratch = Path(tempfile.mkdtemp(prefix=f".{name}~", suffix=".partial", dir=parent))
+        except OSError as error:
+            raise DriverFolderError(f"{parent} cannot be written to: {error.strerror}") from error
         try:
             yield scratch
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -54,6 +55,14 @@ def probe(
     if path:
         write_cached(path, msgspec.msgpack.encode(answer))
     return answer
+
+
+def forget_all(environment: Mapping[str, str] = os.environ) -> None:
+    """Forget every answer, so that each driver is asked again, with whatever features it was asked for before."""
+    if folder := cache_folder(environment):
+        for path in (folder / "probes").glob("*.msgpack"):
+            with suppress(OSError):
+                path.unlink()
 
 
 def remembered(target: Target, environment: Mapping[str, str] = os.environ) -> Probe | None:

@@ -9,6 +9,7 @@ Only the standard library's small modules are used here: a record is looked for 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,11 @@ from typing import Any
 from shaderkiln.cache_files import cache_folder, read_cached, write_cached
 from shaderkiln.file_facts import facts_of
 
+DECIDING = (
+    *("HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "LD_LIBRARY_PATH"),
+    *("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES"),
+)
+"""Variables that say which drivers there are and how they work; which plugins there are follows from Python's own path."""
 MAXIMUM_BYTES = 1 << 20
 """A record that would be larger is not kept."""
 
@@ -48,11 +54,13 @@ def keep_record(
     files: Iterable[str],
     shown: Mapping[str, Any],
     environment: Mapping[str, str] = os.environ,
+    may_be_missing: Iterable[str] = (),
 ) -> None:
     """Keeps what a run showed, with all files that its outcome depends on; nothing is kept if one of them is not there.
 
     ``package`` has the facts of this package, and ``inputs`` those of files that may have changed since they were read, such as a
-    capture that still grows, from before that; ``files`` are as they are now.
+    capture that still grows, from before that; ``files`` are as they are now, and so is what ``may_be_missing``: a file that is
+    there later counts as a change.
     """
     import json
 
@@ -61,14 +69,14 @@ def keep_record(
     path = _path(asked, environment)
     if path is None or not package or None in facts.values():
         return
+    facts |= {path: facts_of(path) for path in may_be_missing}
     data = json.dumps({"question": asked, "package": package, "files": facts, "shown": dict(shown)}).encode()
     if len(data) <= MAXIMUM_BYTES:
         write_cached(path, data)
 
 
 def _asked(question: Iterable[str], environment: Mapping[str, str]) -> list[str]:
-    # These two say where driver packages are.
-    return [*(environment.get(name, "") for name in ("XDG_DATA_HOME", "HOME")), *question]
+    return [*(environment.get(name, "") for name in DECIDING), os.pathsep.join(sys.path), *question]
 
 
 def _path(asked: list[str], environment: Mapping[str, str]) -> Path | None:

@@ -182,7 +182,7 @@ class StateObjectSource(Source):
         package = folder / NAME
         while not folder.exists() and folder != folder.parent:
             folder = folder.parent  # a translator that is added later changes it
-        return tuple(str(path) for path in (folder, package) if path.exists())
+        return (str(folder), *(str(path) for path in (package, *package.rglob("*")) if not path.is_symlink() and path.exists()))
 
     # Objects
 

@@ -7,10 +7,19 @@ import os
 from pathlib import Path
 
 
-def open_to_read(path: Path | str) -> int:
+def open_to_read(path: str | os.PathLike[str]) -> int:
     """A descriptor that no child gets. Raises OSError, and ValueError for a path that cannot be."""
     # Without O_NONBLOCK the opening of a named pipe would wait for a writer.
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+
+
+def read_start(path: str | os.PathLike[str], size: int) -> bytes:
+    """The first bytes of a file, without waiting for a writer of a named pipe. Raises as ``open_to_read``."""
+    descriptor = open_to_read(path)
+    try:
+        return os.read(descriptor, size)
+    finally:
+        os.close(descriptor)
 
 
 def sync(path: Path) -> None:

@@ -53,9 +53,14 @@ class FamilyWorker(WorkerProcess[Answer]):
     def receive(self) -> list[Answer]:
         answers = super().receive()
         if self.opened is None and answers:
-            self.opened = self._checked(answers.pop(0))
+            opened = self._checked(answers.pop(0))
+            if answers:
+                raise DriverError("the worker answered before anything was asked of it")
+            self.opened = opened
             super().send_frames(self._held)
             self._held.clear()
+        if any(isinstance(answer, Opened) for answer in answers):
+            raise DriverError("the worker opened a device twice")
         return answers
 
     def wait_until_open(self) -> Opened:

@@ -161,7 +161,8 @@ class WorkerPool:
                     self._submit(slot(task), task)
                 except InvalidArgumentError as error:
                     yield task, Failed(0, error.code, f"cannot be sent to a worker: {error}")
-            busy = [slot for slot in self._slots if slot.queue]
+            # Once it is to stop, nobody waits for a worker that has not begun.
+            busy = [slot for slot in self._slots if slot.queue and (slot.process.opened or not self._stopping)]
             if not busy and (self._stopping or (exhausted and not again)):
                 return
             yield from self._wait(0.0 if not busy else self._pause(), again)
@@ -270,8 +271,7 @@ class WorkerPool:
             slot.in_hand_since = time.monotonic()
             self._start_failures = 0
         for answer in answers:
-            if isinstance(answer, Opened):
-                raise DriverError("the worker opened a device twice")
+            assert not isinstance(answer, Opened)
             if isinstance(answer, Failed) and not answer.request:
                 continue  # an object that could not be defined: the pipelines that need it fail and say so
             if not slot.queue or answer.request != slot.queue[0][0]:
@@ -295,9 +295,10 @@ class WorkerPool:
         waiting = [task for _, task in slot.queue]
         if not slot.process.opened:
             self._start_failures += 1
-            if self._start_failures >= START_ATTEMPTS:
+            if slot.killed_for or self._start_failures >= START_ATTEMPTS:
+                last = f"it did not open one in {START_SECONDS:g} seconds. " if slot.killed_for else ""
                 raise DriverError(
-                    f"the driver's worker ends before its device is open ({signal}): {output or 'it wrote nothing'}"
+                    f"the driver's worker ends before its device is open ({signal}): {last}{output or 'it wrote nothing'}"
                 )
             again.extendleft(reversed(waiting))
             return
