@@ -24,7 +24,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 import shaderkiln.vulkan as vk
 from shaderkiln.compilers.plugin import open_family
 from shaderkiln.descriptions.pipeline import PipelineDescription
-from shaderkiln.jobs.verdicts import is_doubt
 from shaderkiln.sources.capture import Capture
 
 FAIL_ON_COMPILE_REQUIRED = 0x100
@@ -66,7 +65,7 @@ def main() -> None:
         descriptions = [
             description for description in loaded if description.create_info.next == () and not compiler.check(description)
         ]
-        doubtful = sum(1 for description in loaded if any(map(is_doubt, compiler.check(description))))
+        doubtful = sum(1 for description in loaded if any(need.is_doubt for need in compiler.check(description)))
         record: dict[str, object] = {"capture": args.capture.name, "family": args.family, "pipelines": len(descriptions)}
         record["left_out"] = len(loaded) - len(descriptions) - doubtful
         strict = [forbidden(description) for description in descriptions]
