@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SCRIPTS = sorted(
-    path.relative_to(ROOT)
-    for folder in ("benchmarks", "examples", "tools", "samples")
-    for path in (ROOT / folder).rglob("*.py")
-)
+FOLDERS = ("benchmarks", "examples", "tools", "samples")
+SCRIPTS = sorted(path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 LOADS = "import runpy, sys; sys.path.insert(0, sys.argv[1]); runpy.run_path(sys.argv[2], run_name='loaded')"
 
 
