@@ -54,7 +54,6 @@ class InputLedger:
     duplicates: int = 0
     conflicting: int = 0
     dropped: int = 0
-    bytes_read: int = 0
     damage: tuple[Damage, ...] = ()
     conflicts: list[Conflict] = field(default_factory=list)
     not_checked: int = 0
@@ -215,7 +214,6 @@ class _Merger(Closing):
         ledger.dropped = scanner.damage_count + wrong_count
         ledger.entries += scanner.damage_count
         ledger.damage = tuple(sorted([*scanner.damage, *wrong], key=lambda damage: damage.offset)[:MAX_DAMAGE])
-        ledger.bytes_read = size
         self.done += size
         assert ledger.balanced
         if progress:

@@ -136,9 +136,6 @@ COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     table: tuple(column[0] for column in _parsed(spec)) for table, spec in (_ROWS | _ASSOCIATIONS | _LAST).items()
 }
 """The columns of every table, without ``Key`` and ``id``."""
-REFERENCES: Final[dict[str, dict[str, str]]] = {
-    table: {name: target for name, _, _, target in _parsed(spec) if target} for table, spec in (_ROWS | _ASSOCIATIONS).items()
-}
 
 
 def _statement(table: str, spec: str) -> str:

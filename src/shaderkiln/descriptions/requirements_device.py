@@ -52,11 +52,6 @@ _SAME_FEATURES = _same(FEATURES, "Features")
 _SAME_PROPERTIES = _same(PROPERTIES, "Properties")
 
 
-def other_names(feature: str) -> tuple[str, ...]:
-    """The other ``VkStructure.member`` names of a feature."""
-    return _SAME_FEATURES.get(feature, ())
-
-
 def version_text(version: int) -> str:
     """``1.3`` for an API version number."""
     return f"{version >> 22 & 0x7F}.{version >> 12 & 0x3FF}"

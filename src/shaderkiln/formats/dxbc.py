@@ -139,14 +139,6 @@ class Container:
         return None
 
     @property
-    def shader_kind(self) -> ShaderKind | None:
-        return self.program.kind if self.program else None
-
-    @property
-    def shader_model(self) -> tuple[int, int] | None:
-        return self.program.model if self.program else None
-
-    @property
     def root_signature(self) -> bytes | None:
         """The serialized root signature (``formats.root_signature``) in it."""
         return self.part("RTS0")
