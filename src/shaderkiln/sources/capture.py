@@ -112,7 +112,9 @@ class Capture(Source):
         self._application = next(islice(self._read_applications(), chosen or 0, None), (0, Application()))[1]
         self._cache: OrderedDict[tuple[Tag, int], _Loaded] = OrderedDict()
         self._cached_size = 0
-        self._digests: dict[PipelineKind, dict[Handle, bytes]] = {kind: {} for kind in KIND_TAGS}
+        self._objects: Mapping[Handle, Struct] = {}
+        """Those of the pipeline whose key is made."""
+        self._digesters = {kind: Digester(lambda handle: resolver(self._objects)(handle)) for kind in KIND_TAGS}
         self._latest: PipelineDescription | None = None
         """The pipeline that was loaded last: a job asks for its object key and then for itself."""
         self._named_applications: tuple[tuple[int, Application], ...] | None = None
@@ -279,7 +281,8 @@ class Capture(Source):
     def object_key(self, kind: PipelineKind, hash: int) -> ObjectKey:
         """The key that ``canonical.object_key`` gives of the description, by what is known already. Raises as ``load``."""
         description = self.load(kind, hash)
-        known = self._digests[kind]
+        digester = self._digesters[kind]
+        known = digester.known
         if len(known) > KNOWN_DIGESTS:
             known.clear()
         assert isinstance(description.objects, CapturedObjects)
@@ -287,7 +290,8 @@ class Capture(Source):
             if handle not in known and not head.unknown_members:
                 coded = spirv_to_varint(head.code) if head.coded is None else head.coded
                 known[handle] = module_digest(head.flags, head.code_size, coded)
-        return ObjectKey(Digester(resolver(description.objects), known).digest(description.create_info))
+        self._objects = description.objects
+        return ObjectKey(digester.digest(description.create_info))
 
     def _tag_of(self, kind: PipelineKind, hash: int) -> Tag:
         tag = KIND_TAGS[kind]
