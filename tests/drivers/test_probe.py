@@ -19,6 +19,24 @@ def target(icd: Path, **environment: str) -> Target:
     return Target("amd-navi31", "mine", str(icd), environment, "amd", DRM_SHIM)
 
 
+def test_a_refresh_forgets_one_target_with_whatever_features(tmp_path: Path, environment: dict[str, str]) -> None:
+    icd = tmp_path / "libvulkan_none.so"
+    icd.write_bytes(b"no driver")
+    asked: list[str] = []
+
+    def ask(name: str, *features: str, refresh: bool = False, **variables: str) -> None:
+        probe(target(icd, **variables), features, environment=environment, refresh=refresh, on_ask=lambda: asked.append(name))
+
+    ask("plain")
+    ask("robust", "robustBufferAccess")
+    ask("another target", AMDGPU_GPU_ID="navi31")
+    ask("refreshed", refresh=True)
+    ask("kept")
+    ask("kept", AMDGPU_GPU_ID="navi31")
+    ask("robust again", "robustBufferAccess")
+    assert asked == ["plain", "robust", "another target", "refreshed", "robust again"]
+
+
 def test_a_driver_is_asked_once_and_again_when_it_changed(tmp_path: Path, environment: dict[str, str]) -> None:
     icd = tmp_path / "libvulkan_none.so"
     icd.write_bytes(b"no driver")

@@ -14,7 +14,7 @@ from shaderkiln.capabilities import Capabilities
 from shaderkiln.compilers.plugin import AdapterFamily, Compiler, FamilyCompiler, FamilyNotFoundError, WorkerCommand
 from shaderkiln.descriptions.pipeline import Application, PipelineDescription
 from shaderkiln.drivers.packages import DriverPackage, DriverPackages
-from shaderkiln.drivers.probe import Probe, forget_all, probe
+from shaderkiln.drivers.probe import Probe, probe
 from shaderkiln.drivers.targets import (
     KNOWN_FAMILIES,
     Target,
@@ -83,8 +83,6 @@ class VulkanCompiler(Compiler):
             name = f"{target.package} {target.family or target.icd.rsplit('/', 1)[-1]}"
             return probe(target, refresh=refresh, on_ask=partial(progress, name) if progress else None)
 
-        if refresh:
-            forget_all()
         found: dict[tuple[str, str], AdapterFamily] = {}
         with ThreadPoolExecutor(max_workers=usable_processors()) as pool:
             targets = self._candidates(family)

@@ -43,11 +43,15 @@ def probe(
 
     An answer is kept in the user's cache folder and believed as long as this package, the driver's file and the target are the
     same; a driver that the dynamic linker finds by name alone is asked every time. ``on_ask`` is called if the driver is really
-    asked.
+    asked. With ``refresh`` what is kept of this target is forgotten, whatever the features were.
     Never raises for a driver that fails: see ``Probe.error``.
     """
     path = _cache_path(target, features, environment)
-    if path and not refresh and (kept := _read(path)):
+    if path and refresh:
+        for kept_path in path.parent.glob(f"{path.stem.partition('-')[0]}-*.msgpack"):
+            with suppress(OSError):
+                kept_path.unlink()
+    elif path and (kept := _read(path)):
         return kept
     if on_ask:
         on_ask()
@@ -55,14 +59,6 @@ def probe(
     if path:
         write_cached(path, msgspec.msgpack.encode(answer))
     return answer
-
-
-def forget_all(environment: Mapping[str, str] = os.environ) -> None:
-    """Forget every answer, so that each driver is asked again, with whatever features it was asked for before."""
-    if folder := cache_folder(environment):
-        for path in (folder / "probes").glob("*.msgpack"):
-            with suppress(OSError):
-                path.unlink()
 
 
 def remembered(target: Target, environment: Mapping[str, str] = os.environ) -> Probe | None:
@@ -102,11 +98,11 @@ def _cache_path(target: Target, features: tuple[str, ...], environment: Mapping[
     package, driver = package_facts(), facts_of(target.icd)
     if not package or driver is None:
         return None
-    facts = (package, target.icd, driver, features)
+    facts = (package, target.icd, driver)
     text = repr((facts, target.family, target.package, target.method, sorted(target.environment.items())))
-    name = hashlib.sha256(text.encode()).hexdigest()[:32]
+    name, asked = (hashlib.sha256(part.encode()).hexdigest()[:32] for part in (text, repr(features)))
     folder = cache_folder(environment)
-    return folder / "probes" / f"{name}.msgpack" if folder else None
+    return folder / "probes" / f"{name}-{asked}.msgpack" if folder else None
 
 
 def _read(path: Path) -> Probe | None:
